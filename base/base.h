@@ -1,0 +1,151 @@
+/* base: what every other folder stands on.  Memory (arenas, growing arrays), byte strings, 128-bit hashing,
+ * diagnostics, whole files, and failure injection.  Knows nothing of graphs, IR or devices.
+ *
+ * Threads: no global mutable state except the failure-injection counters, which are atomic; every other object
+ * belongs to one thread at a time. */
+#ifndef TIGA_BASE_H
+#define TIGA_BASE_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define BASE_PRINTF(fmt_at, args_at) __attribute__((format(printf, fmt_at, args_at)))
+#define BASE_NORETURN __attribute__((noreturn))
+#else
+#define BASE_PRINTF(fmt_at, args_at)
+#define BASE_NORETURN
+#endif
+
+/* ---- bug.c: we are wrong.  Prints where and what, then aborts.  Never for bad input. --------------------------- */
+BASE_NORETURN void base_bug_at(const char *file, int line, const char *fmt, ...) BASE_PRINTF(3, 4);
+#define BASE_BUG(...) base_bug_at(__FILE__, __LINE__, __VA_ARGS__)
+#define BASE_CHECK(cond) ((cond) ? (void)0 : base_bug_at(__FILE__, __LINE__, "check failed: %s", #cond))
+
+/* ---- memory.c: allocation that can be made to fail, and arenas. ------------------------------------------------ */
+/* Every allocation of the project goes through these; NULL on failure (or when the injected count is reached). */
+void *base_alloc(size_t n_bytes);             /* uninitialised; n_bytes 0 gives a valid pointer */
+void *base_alloc_zero(size_t n_bytes);
+void *base_realloc(void *p, size_t n_bytes);
+void base_free(void *p);
+bool base_mul_size(size_t a, size_t b, size_t *out); /* false on overflow */
+
+/* An arena owns its blocks and frees them at once.  The compiler allocates only from arenas.  Out of memory inside an
+ * arena jumps to `arena->oom` when set (see base_arena_catch), so passes need no NULL checks; without it, BASE_BUG. */
+typedef struct base_arena base_arena;
+base_arena *base_arena_new(void);             /* NULL when out of memory */
+void base_arena_free(base_arena *a);          /* NULL is fine */
+void *base_arena_alloc(base_arena *a, size_t n_bytes);      /* zeroed, aligned to 16 */
+void *base_arena_grow(base_arena *a, void *old, size_t old_bytes, size_t new_bytes);
+char *base_arena_strdup(base_arena *a, const char *s);
+char *base_arena_strndup(base_arena *a, const char *s, size_t n);
+char *base_arena_printf(base_arena *a, const char *fmt, ...) BASE_PRINTF(2, 3);
+size_t base_arena_bytes(const base_arena *a);
+void **base_arena_oom_slot(base_arena *a);    /* holds a jmp_buf * or NULL; see base_arena_catch */
+#define base_arena_new_array(a, type, n) ((type *)base_arena_alloc((a), sizeof(type) * (size_t)(n)))
+
+/* A growing array in an arena: `type *items; size_t n, cap;` inside any struct. */
+#define base_push(arena, items, n, cap, value)                                                                     \
+    do {                                                                                                           \
+        if ((n) == (cap)) {                                                                                        \
+            size_t base_new_cap_ = (cap) ? (size_t)(cap) * 2 : 8;                                                  \
+            (items) = base_arena_grow((arena), (items), sizeof *(items) * (size_t)(n), sizeof *(items) * base_new_cap_); \
+            (cap) = base_new_cap_;                                                                                 \
+        }                                                                                                          \
+        (items)[(n)++] = (value);                                                                                  \
+    } while (0)
+
+/* ---- str.c: a growing byte string, heap-allocated, always NUL-terminated. -------------------------------------- */
+typedef struct base_str {
+    char *data; /* NULL while empty */
+    size_t len, cap;
+    bool failed; /* an allocation failed: contents are incomplete */
+} base_str;
+void base_str_fini(base_str *s);
+void base_str_add(base_str *s, const char *text);
+void base_str_add_n(base_str *s, const char *bytes, size_t n);
+void base_str_addf(base_str *s, const char *fmt, ...) BASE_PRINTF(2, 3);
+void base_str_vaddf(base_str *s, const char *fmt, va_list ap);
+const char *base_str_text(const base_str *s); /* "" while empty */
+/* Shortest decimal text that reads back as the same value; "inf", "-inf", "nan". */
+void base_str_add_f64(base_str *s, double v);
+void base_str_add_f32(base_str *s, float v);
+/* Edit distance, for "did you mean". */
+size_t base_edit_distance(const char *a, const char *b);
+
+/* ---- hash.c: xxh3-128 over length-prefixed fields. ------------------------------------------------------------- */
+typedef struct base_hash128 {
+    uint64_t lo, hi;
+} base_hash128;
+typedef struct base_hasher base_hasher;
+base_hasher *base_hasher_new(void);
+void base_hasher_free(base_hasher *h);
+void base_hasher_field(base_hasher *h, const void *bytes, size_t n); /* adds the length, then the bytes */
+base_hash128 base_hasher_digest(const base_hasher *h);
+base_hash128 base_hash_bytes(const void *bytes, size_t n);
+void base_hash_hex(base_hash128 h, char out[33]);
+
+/* ---- diag.c: what is wrong with the user's program, collected and then rendered. ------------------------------- */
+typedef struct base_span {
+    uint32_t begin, end; /* byte offsets into the source text; begin == end marks a place */
+} base_span;
+
+typedef enum base_severity { BASE_ERROR, BASE_WARNING } base_severity;
+
+typedef struct base_diag_note {
+    base_span span;
+    bool has_span;
+    char *text;
+} base_diag_note;
+
+typedef struct base_diag {
+    base_severity severity;
+    const char *id; /* "E0207", static */
+    base_span span;
+    char *text;  /* one line, no full stop */
+    char *label; /* what stands after the caret; may be NULL */
+    base_diag_note *notes;
+    size_t n_notes, cap_notes;
+} base_diag;
+
+typedef struct base_diags {
+    base_arena *arena;
+    const char *file_name; /* as shown to the user */
+    const char *source;    /* NUL-terminated text the spans point into */
+    base_diag **items;
+    size_t n, cap;
+    size_t n_errors;
+} base_diags;
+
+void base_diags_init(base_diags *d, base_arena *arena, const char *file_name, const char *source);
+base_diag *base_diags_add(base_diags *d, base_severity severity, const char *id, base_span span, const char *fmt, ...)
+    BASE_PRINTF(5, 6);
+void base_diag_label(base_diags *d, base_diag *item, const char *fmt, ...) BASE_PRINTF(3, 4);
+void base_diag_note_at(base_diags *d, base_diag *item, base_span span, const char *fmt, ...) BASE_PRINTF(4, 5);
+void base_diag_note_text(base_diags *d, base_diag *item, const char *fmt, ...) BASE_PRINTF(3, 4);
+void base_diags_sort(base_diags *d); /* by place, errors and warnings together; drops exact repeats */
+/* Renders up to 20 errors with carets, in the form shown in docs/errors.md. */
+void base_diags_render(const base_diags *d, bool color, base_str *out);
+void base_span_line_col(const char *source, uint32_t offset, uint32_t *line, uint32_t *col); /* both from 1 */
+
+/* ---- file.c: whole files.  `err` gets one line naming the path and the reason; false on failure. --------------- */
+bool base_file_read(const char *path, base_str *out, base_str *err); /* "-" is standard input */
+/* Writes to a temporary name beside `path`, fsyncs, renames, fsyncs the folder: all or nothing. */
+bool base_file_write(const char *path, const void *bytes, size_t n, base_str *err);
+
+/* ---- inject.c: make the n-th call fail.  0 switches off.  Counts only calls of the process, all threads. ------- */
+typedef enum base_inject_kind { BASE_INJECT_ALLOC, BASE_INJECT_FILE, BASE_INJECT_KINDS } base_inject_kind;
+void base_inject_at(base_inject_kind kind, uint64_t nth); /* also resets the count */
+uint64_t base_inject_count(base_inject_kind kind);
+bool base_inject_hit(base_inject_kind kind); /* counts one call; true: this one must fail */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,36 @@
+# One static library a folder.  A folder sees only the headers of the folders it may include: each gets an include root
+# of its own that holds one link, so `#include "passes/passes.h"` in runtime/ does not compile.
+find_package(PkgConfig REQUIRED)
+find_package(Threads REQUIRED)
+pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
+
+set(TIGA_WARNINGS -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wswitch-enum -Wno-sign-compare -Werror)
+set(TIGA_INCLUDE_ROOTS ${CMAKE_BINARY_DIR}/include_roots)
+
+if(TIGA_SANITIZE)
+  add_compile_options(-fsanitize=${TIGA_SANITIZE} -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${TIGA_SANITIZE})
+endif()
+
+add_library(tiga_public INTERFACE) # include/tiga
+target_include_directories(tiga_public INTERFACE ${PROJECT_SOURCE_DIR}/include)
+
+function(tiga_folder name)
+  cmake_parse_arguments(ARG "" "" "DEPENDS" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${name}/*.c)
+  file(MAKE_DIRECTORY ${TIGA_INCLUDE_ROOTS}/${name})
+  file(CREATE_LINK ${PROJECT_SOURCE_DIR}/${name} ${TIGA_INCLUDE_ROOTS}/${name}/${name} SYMBOLIC)
+  if(sources)
+    add_library(${name} STATIC ${sources})
+    set(scope PUBLIC)
+    target_compile_options(${name} PRIVATE ${TIGA_WARNINGS})
+  else()
+    add_library(${name} INTERFACE)
+    set(scope INTERFACE)
+  endif()
+  target_include_directories(${name} ${scope} ${TIGA_INCLUDE_ROOTS}/${name})
+  target_link_libraries(${name} ${scope} tiga_public ${ARG_DEPENDS})
+  if(EXISTS ${PROJECT_SOURCE_DIR}/${name}/folder.cmake)
+    include(${PROJECT_SOURCE_DIR}/${name}/folder.cmake) # libraries and generated files of this folder
+  endif()
+endfunction()

@@ -1,0 +1,150 @@
+/* tiga: run compiled message functions on graphes.  Link with -ltiga.
+ *
+ *     tiga_context *ctx;  tiga_context_new(NULL, &ctx);
+ *     tiga_module *m;     tiga_module_load(ctx, "model.so", &m);
+ *     tiga_graph *g;      tiga_graph_from_csr(ctx, n_dst, n_src, offsets, sources, 64, TIGA_COPY, &g);
+ *     tiga_binding in[] = {{"x", &x}, {"w", &w}, {"bias", &bias}}, out[] = {{"out", &result}};
+ *     tiga_call(ctx, m, "weighted_sum", g, in, 3, out, 1);
+ *
+ * Every call returns a tiga_status; tiga_error_text(ctx) is one line about the first failure since the last
+ * tiga_error_clear.  The library never prints, exits or aborts on bad input.  A context and all that belongs to it is
+ * for one thread at a time; several contexts may be used from several threads. */
+#ifndef TIGA_H
+#define TIGA_H
+
+#include "tiga/abi.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#ifndef TIGA_API
+#define TIGA_API __attribute__((visibility("default")))
+#endif
+
+typedef enum tiga_status {
+#define TIGA_STATUS(NAME, number, text) TIGA_##NAME = number,
+#include "tiga/tiga_status.def"
+#undef TIGA_STATUS
+} tiga_status;
+
+typedef struct tiga_context tiga_context;
+typedef struct tiga_graph tiga_graph;
+typedef struct tiga_module tiga_module;
+
+TIGA_API const char *tiga_version(void);                  /* "0.1.0" */
+TIGA_API const char *tiga_status_text(tiga_status status); /* static; "unknown status" for others */
+
+/* ---- context ---- */
+typedef struct tiga_context_options {
+    size_t struct_bytes; /* sizeof(tiga_context_options) */
+    int threads;         /* 0: one per available core (OMP_NUM_THREADS is honoured) */
+    int64_t host_budget_bytes; /* for buffers made by calls; < 0: unlimited */
+} tiga_context_options;
+TIGA_API tiga_context_options tiga_context_defaults(void);
+/* options may be NULL.  *out is NULL on failure. */
+TIGA_API tiga_status tiga_context_new(const tiga_context_options *options, tiga_context **out);
+/* Frees what the context owns; graphs and modules of the context must have been freed before. NULL is fine. */
+TIGA_API void tiga_context_free(tiga_context *ctx);
+TIGA_API const char *tiga_error_text(const tiga_context *ctx); /* "" when nothing failed; lives until the next call */
+TIGA_API void tiga_error_clear(tiga_context *ctx);
+/* Makes a running tiga_call of this context return TIGA_E_INTERRUPTED soon.  Async-signal-safe, any thread. */
+TIGA_API void tiga_interrupt(tiga_context *ctx);
+
+/* ---- arrays: a view of the caller's memory, or memory of our own; row-major and dense ---- */
+typedef struct tiga_array {
+    void *data;
+    int32_t dtype; /* TIGA_F32 ... */
+    int32_t rank;
+    int64_t shape[7];
+    int32_t owned; /* 1: freed by tiga_array_free */
+} tiga_array;
+TIGA_API tiga_status tiga_array_new(tiga_context *ctx, int32_t dtype, int32_t rank, const int64_t *shape,
+                                    tiga_array *out); /* zeroed, owned, on huge pages when large */
+TIGA_API tiga_array tiga_array_borrow(void *data, int32_t dtype, int32_t rank, const int64_t *shape);
+TIGA_API void tiga_array_free(tiga_array *a); /* a borrowed array is only reset */
+TIGA_API int64_t tiga_array_bytes(const tiga_array *a);
+TIGA_API tiga_status tiga_array_read_npy(tiga_context *ctx, const char *path, tiga_array *out);
+TIGA_API tiga_status tiga_array_write_npy(tiga_context *ctx, const char *path, const tiga_array *a);
+
+/* ---- graphs: immutable; counted ---- */
+enum { TIGA_BORROW = 0, TIGA_COPY = 1 }; /* borrowed arrays must outlive the graph and not change */
+/* Validates: offsets begin at 0, never fall and end at the number of edges; 0 <= source < n_src.
+ * offsets int64_t [n_dst + 1]; sources int32_t or int64_t [offsets[n_dst]] as source_bits says. */
+TIGA_API tiga_status tiga_graph_from_csr(tiga_context *ctx, int64_t n_dst, int64_t n_src, const int64_t *offsets,
+                                         const void *sources, int source_bits, int mode, tiga_graph **out);
+/* Edges in any order; they are sorted by destination, keeping the given order within a row.  Edge fields are then in
+ * the order of the rows: tiga_graph_edge_order tells which input edge stands where. */
+TIGA_API tiga_status tiga_graph_from_coo(tiga_context *ctx, int64_t n_dst, int64_t n_src, int64_t n_edges,
+                                         const int64_t *dst, const int64_t *src, tiga_graph **out);
+TIGA_API void tiga_graph_free(tiga_graph *g); /* NULL is fine */
+TIGA_API const tiga_csr *tiga_graph_csr(const tiga_graph *g);
+/* int64_t [n_edges]: input position of each edge; NULL when the graph was given as CSR. */
+TIGA_API const int64_t *tiga_graph_edge_order(const tiga_graph *g);
+/* The relation seen from the sources, built at the first call and kept with g. *edge_of: int64_t [n_edges], the edge of
+ * g that each edge of the transposed relation is. */
+TIGA_API tiga_status tiga_graph_transposed(tiga_context *ctx, tiga_graph *g, const tiga_csr **out,
+                                           const int64_t **edge_of);
+
+typedef struct tiga_graph_stats {
+    int64_t n_dst, n_src, n_edges;
+    int64_t max_degree, empty_rows, self_loops, duplicate_edges;
+    double mean_degree;
+    int64_t bytes; /* of the arrays held */
+} tiga_graph_stats;
+TIGA_API tiga_status tiga_graph_get_stats(tiga_context *ctx, tiga_graph *g, tiga_graph_stats *out);
+
+/* Files.  Format by content, then by name: Matrix Market (.mtx), SNAP edge lists (.txt .el .wel, any with # comments),
+ * SciPy sparse .npz (csr); each may be gzipped (npz excepted).  Values of the file, if any, become *values with one
+ * f32 or f64 or i64 per edge, in row order (free with tiga_array_free; values may be NULL).  Edges of a file run from
+ * column to row (Matrix Market, npz) or from the first to the second number (edge lists). */
+typedef struct tiga_graph_file_options {
+    size_t struct_bytes;
+    void (*progress)(void *user, double fraction); /* may be NULL */
+    void *user;
+} tiga_graph_file_options;
+TIGA_API tiga_status tiga_graph_read(tiga_context *ctx, const char *path, const tiga_graph_file_options *options,
+                                     tiga_graph **out, tiga_array *values);
+TIGA_API tiga_status tiga_graph_write_npz(tiga_context *ctx, const char *path, tiga_graph *g,
+                                          const tiga_array *values); /* values may be NULL: ones are written */
+/* Generators; the same bytes for the same arguments on every machine and with any number of threads. */
+TIGA_API tiga_status tiga_graph_rmat(tiga_context *ctx, int scale, int64_t edge_factor, uint64_t seed, tiga_graph **out);
+TIGA_API tiga_status tiga_graph_uniform(tiga_context *ctx, int64_t n_nodes, int64_t degree, uint64_t seed,
+                                        tiga_graph **out); /* degree random sources for every row */
+TIGA_API tiga_status tiga_graph_local(tiga_context *ctx, int64_t n_nodes, int64_t degree, tiga_graph **out);
+                                        /* row i reads i-degree/2 .. i+degree/2, wrapping: a regular periodic band */
+
+/* ---- modules ---- */
+/* Opens a module made by tigac; checks ABI version and processor features before any of its code runs. */
+TIGA_API tiga_status tiga_module_load(tiga_context *ctx, const char *path, tiga_module **out);
+/* The same for a module linked into the program: pass its tiga_module_info_v1(). */
+TIGA_API tiga_status tiga_module_from_info(tiga_context *ctx, const tiga_module_info *info, tiga_module **out);
+TIGA_API void tiga_module_free(tiga_module *m);
+TIGA_API const tiga_module_info *tiga_module_get_info(const tiga_module *m);
+TIGA_API const tiga_function_info *tiga_module_find(const tiga_module *m, const char *name); /* NULL: none */
+
+/* ---- calls ---- */
+typedef struct tiga_binding {
+    const char *name;   /* of a parameter or a result; a single unnamed result is "out" */
+    tiga_array *array;  /* inputs: read only.  Results: if data is NULL a new owned array is put here */
+} tiga_binding;
+typedef struct tiga_call_stats {
+    double seconds;       /* inside kernels and host code */
+    int64_t edges, rows;  /* visited, over all launches */
+    int64_t launches, bytes_read, bytes_written; /* compulsory traffic: each input byte that is touched once per use */
+    int64_t peak_bytes;   /* of buffers made by the call */
+} tiga_call_stats;
+/* Calls a kernel or a program of the module by name.  Arguments are matched by name and checked for element type, rank
+ * and size; open dimensions are taken from them (each must agree everywhere) -- a dimension no argument shows is an
+ * error that names it.  Scalars are arrays of rank 0.  graph may be NULL for programs without one; programs with several
+ * graphs take them from `graphs` in tiga_call_many. */
+TIGA_API tiga_status tiga_call(tiga_context *ctx, tiga_module *m, const char *name, tiga_graph *graph,
+                               const tiga_binding *in, int n_in, tiga_binding *out, int n_out);
+TIGA_API tiga_status tiga_call_many(tiga_context *ctx, tiga_module *m, const char *name, tiga_graph *const *graphs,
+                                    int n_graphs, const tiga_binding *in, int n_in, tiga_binding *out, int n_out,
+                                    tiga_call_stats *stats /* may be NULL */);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

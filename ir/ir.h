@@ -1,0 +1,283 @@
+/* ir: one data structure for the three levels (graph, loop, task), its text form, verifier and reference interpreter.
+ * docs/ir.md says what each level means.
+ *
+ * A module holds functions; a function holds operations.  An operation is its value: both are named by one index
+ * (ir_id) that never changes, and operations never move in memory.  Order lives in regions: lists of ids.  An id of 0
+ * is "none".  An operation with several results has a tuple type and is taken apart by `get`.
+ *
+ * All memory comes from the module's arena.  Not thread-safe: one module, one thread at a time. */
+#ifndef TIGA_IR_H
+#define TIGA_IR_H
+
+#include "base/base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define IR_MAX_RANK 6
+#define IR_PARTIALS 16      /* accumulators of a scalar reduction: part of the meaning of a program */
+#define IR_TOTAL_BLOCK 4096 /* rows per partial result of a reduction over all rows: likewise */
+
+/* ---- types ------------------------------------------------------------------------------------------------------ */
+typedef enum ir_dtype {
+#define IR_DTYPE(NAME, text, ctype, bytes, is_float, npy) IR_##NAME,
+#include "ir/ir_types.def"
+#undef IR_DTYPE
+    IR_DTYPE_COUNT,
+    IR_NONE = IR_DTYPE_COUNT, /* no value */
+    IR_TUPLE,                 /* several results: see get */
+    IR_GRAPH,                 /* a graph parameter of a program */
+    IR_INSTANCE_T             /* task level: an instance of a buffer */
+} ir_dtype;
+
+typedef enum ir_space { IR_UNIFORM, IR_ROW, IR_EDGE } ir_space;
+
+/* A dimension: >= 0 a constant; < 0 the symbol -1 - d of the function; IR_DIM_TILE the width of the enclosing tile. */
+typedef int64_t ir_dim;
+#define IR_DIM_TILE INT64_MIN
+static inline ir_dim ir_dim_sym(uint32_t sym) { return -1 - (int64_t)sym; }
+static inline bool ir_dim_is_sym(ir_dim d) { return d < 0 && d != IR_DIM_TILE; }
+static inline uint32_t ir_dim_sym_index(ir_dim d) { return (uint32_t)(-1 - d); }
+
+typedef struct ir_type {
+    ir_dtype dtype;
+    ir_space space; /* graph kernels; IR_UNIFORM elsewhere */
+    uint32_t rank;
+    ir_dim dim[IR_MAX_RANK];
+} ir_type;
+
+const char *ir_dtype_text(ir_dtype t);          /* "f32" */
+size_t ir_dtype_bytes(ir_dtype t);
+bool ir_dtype_is_float(ir_dtype t);
+bool ir_dtype_from_text(const char *text, size_t n, ir_dtype *out);
+ir_type ir_scalar(ir_dtype t);                  /* uniform, rank 0 */
+bool ir_type_equal(const ir_type *a, const ir_type *b);
+/* Right-aligned broadcast of two shapes into *out (dtype and space are not touched). A constant 1 stretches. */
+bool ir_broadcast(const ir_type *a, const ir_type *b, ir_type *out);
+
+/* ---- operations ------------------------------------------------------------------------------------------------- */
+typedef enum ir_opcode {
+    IR_OP_NONE,
+#define IR_OP(NAME, text, levels, cls, lo, hi, doc) IR_##NAME,
+#include "ir/ir_ops.def"
+#undef IR_OP
+    IR_OP_COUNT
+} ir_opcode;
+
+enum { IR_LEVEL_K = 1, IR_LEVEL_P = 2, IR_LEVEL_L = 4, IR_LEVEL_T = 8 };
+typedef enum ir_class {
+    IR_CLASS_LEAF, IR_CLASS_UNARY, IR_CLASS_BINARY, IR_CLASS_TERNARY, IR_CLASS_COMPARE, IR_CLASS_REDUCE,
+    IR_CLASS_LOOP, IR_CLASS_EFFECT, IR_CLASS_OTHER
+} ir_class;
+
+typedef struct ir_op_desc {
+    const char *text;
+    unsigned levels;
+    ir_class cls;
+    int min_args, max_args; /* max -1: any */
+    const char *doc;
+} ir_op_desc;
+const ir_op_desc *ir_op_describe(ir_opcode code);
+bool ir_op_from_text(const char *text, ir_opcode *out);
+static inline bool ir_class_is_elementwise(ir_class c) {
+    return c == IR_CLASS_UNARY || c == IR_CLASS_BINARY || c == IR_CLASS_TERNARY || c == IR_CLASS_COMPARE;
+}
+
+/* Reducers and folds, by the word in {kind}. */
+typedef enum ir_kind {
+    IR_KIND_SUM, IR_KIND_PROD, IR_KIND_MIN, IR_KIND_MAX, IR_KIND_AND, IR_KIND_OR, /* the primitive ones: also fold, total */
+    IR_KIND_ARGMIN, IR_KIND_ARGMAX, IR_KIND_SOFTMAX, IR_KIND_LOGSUMEXP,
+    IR_KIND_MEAN, IR_KIND_COUNT, IR_KIND_ANY, IR_KIND_ALL, /* sugar: the expand pass removes these */
+    IR_KIND_COUNT_
+} ir_kind;
+const char *ir_kind_text(ir_kind k);
+bool ir_kind_from_text(const char *text, ir_kind *out);
+
+/* A scalar of any dtype, in the member that fits; bool is 0 or 1 in .i. */
+typedef union ir_scalar_value {
+    int64_t i; /* BOOL I32 I64 */
+    float f;   /* F32 */
+    double d;  /* F64 */
+} ir_scalar_value;
+
+typedef enum ir_attr_key {
+#define IR_ATTR(NAME, text, kind) IR_ATTR_##NAME,
+#include "ir/ir_attrs.def"
+#undef IR_ATTR
+    IR_ATTR_COUNT
+} ir_attr_key;
+
+typedef struct ir_attr {
+    ir_attr_key key;
+    int64_t i;        /* INT, DIM */
+    double d;         /* FLOAT */
+    const char *word; /* WORD */
+    ir_scalar_value v; /* BITS, of the operation's dtype */
+} ir_attr;
+
+typedef uint32_t ir_id;
+
+typedef struct ir_region {
+    ir_id *ops;
+    size_t n, cap;
+} ir_region;
+
+typedef struct ir_op {
+    ir_opcode code;
+    ir_type type; /* dtype IR_NONE when it has no value */
+    ir_id *args;
+    uint32_t n_args;
+    ir_attr *attrs;
+    uint32_t n_attrs;
+    ir_region *region; /* LOOP class only */
+    base_span span;    /* where in the source text it came from */
+} ir_op;
+
+/* ---- functions and modules -------------------------------------------------------------------------------------- */
+typedef enum ir_role { IR_SRC, IR_DST, IR_NODE, IR_EDGE_FIELD, IR_PARAM_FIELD, IR_GRAPH_FIELD,
+                       IR_OUT_ROW,    /* loop level: result, one per row (or unit) of the domain */
+                       IR_OUT_EDGE,   /* loop level: result, one per edge */
+                       IR_OUT_PARAM   /* loop level: result without a leading axis */
+} ir_role;
+const char *ir_role_text(ir_role r); /* "src" "dst" "node" "edge" "param" "graph" "outrow" "outedge" "outparam" */
+
+/* A parameter, or a result.  In kernels and loop functions the shape excludes the axis of the role; in programs the
+ * type is the whole tensor, whose dims may be the symbols "g.dst", "g.src", "g.edge" of a graph parameter g. */
+typedef struct ir_param {
+    const char *name;
+    ir_role role;
+    ir_type type;
+    base_span span;
+} ir_param;
+
+typedef enum ir_level { IR_LEVEL_KERNEL, IR_LEVEL_PROGRAM, IR_LEVEL_LOOP, IR_LEVEL_TASK } ir_level;
+
+typedef struct ir_func {
+    const char *name;
+    ir_level level;
+    const char *signature; /* source text on one line, for reflection; may be NULL */
+    bool exported;         /* written by the user (false: made by a pass) */
+    bool needs_square;     /* n_dst == n_src for its graphs */
+    const char **syms;     /* symbols of dimensions */
+    size_t n_syms, cap_syms;
+    ir_param *params;
+    size_t n_params, cap_params;
+    ir_param *results; /* kernels: type.space is IR_ROW, IR_EDGE, or IR_UNIFORM for total.  Loop: none (see roles) */
+    size_t n_results, cap_results;
+    const char *domain; /* kernels and loops: "dst" walks or may walk edges; else rows only: "rows" */
+    int64_t rows_per_unit; /* loops: 1, or IR_TOTAL_BLOCK */
+    int64_t team;          /* loops, CUDA schedule: threads per row, 0 = not scheduled */
+    ir_region body;
+    ir_op **chunks; /* operations by id, in chunks that never move */
+    uint32_t n_ops; /* ids 1 .. n_ops - 1 are in use */
+    base_span span;
+} ir_func;
+
+typedef struct ir_module {
+    base_arena *arena;
+    const char *source_name;
+    const char *source; /* may be NULL */
+    ir_func **funcs;
+    size_t n_funcs, cap_funcs;
+} ir_module;
+
+/* ---- ir_build.c ------------------------------------------------------------------------------------------------- */
+ir_module *ir_module_new(base_arena *arena, const char *source_name, const char *source);
+ir_func *ir_func_new(ir_module *m, const char *name, ir_level level); /* appended to the module */
+ir_func *ir_func_find(const ir_module *m, const char *name, ir_level level); /* NULL when there is none */
+void ir_func_remove(ir_module *m, const ir_func *f);
+uint32_t ir_sym(ir_module *m, ir_func *f, const char *name); /* finds or adds */
+bool ir_sym_find(const ir_func *f, const char *name, uint32_t *out);
+ir_op *ir_at(const ir_func *f, ir_id id);
+/* A new operation, in no region yet. args are copied. */
+ir_id ir_op_new(ir_module *m, ir_func *f, ir_opcode code, ir_type type, const ir_id *args, size_t n_args);
+void ir_append(ir_module *m, ir_region *r, ir_id id);
+void ir_insert(ir_module *m, ir_region *r, size_t at, ir_id id);
+ir_region *ir_region_new(ir_module *m);
+void ir_set_int(ir_module *m, ir_op *op, ir_attr_key key, int64_t v);     /* INT and DIM */
+void ir_set_word(ir_module *m, ir_op *op, ir_attr_key key, const char *w); /* copied */
+void ir_set_value(ir_module *m, ir_op *op, ir_scalar_value v);
+const ir_attr *ir_find_attr(const ir_op *op, ir_attr_key key); /* NULL when absent */
+int64_t ir_int(const ir_op *op, ir_attr_key key, int64_t otherwise);
+const char *ir_word(const ir_op *op, ir_attr_key key);         /* NULL when absent */
+ir_kind ir_kind_of(const ir_op *op);                           /* BASE_BUG without a valid {kind} */
+/* Builder: appends to a region; spans are taken from b->span. */
+typedef struct ir_builder {
+    ir_module *m;
+    ir_func *f;
+    ir_region *r;
+    base_span span;
+} ir_builder;
+ir_id ir_emit(ir_builder *b, ir_opcode code, ir_type type, const ir_id *args, size_t n_args);
+ir_id ir_emit1(ir_builder *b, ir_opcode code, ir_type type, ir_id a);
+ir_id ir_emit2(ir_builder *b, ir_opcode code, ir_type type, ir_id a, ir_id c);
+ir_id ir_emit3(ir_builder *b, ir_opcode code, ir_type type, ir_id a, ir_id c, ir_id d);
+ir_id ir_emit_const(ir_builder *b, ir_type type, ir_scalar_value v);
+ir_id ir_emit_i64(ir_builder *b, int64_t v);
+ir_id ir_emit_f(ir_builder *b, ir_type type, double v); /* a float constant of type.dtype */
+ir_id ir_emit_dimsize(ir_builder *b, ir_dim d);         /* const for a constant dimension */
+/* Elementwise with the result type worked out: broadcast shape, widest space, bool for comparisons. */
+ir_id ir_emit_elementwise(ir_builder *b, ir_opcode code, const ir_id *args, size_t n_args);
+/* Begins a LOOP operation with n_region_args i64 arguments (ids into args_out) and points b->r into it; returns the
+ * old region for ir_end_loop. */
+ir_region *ir_begin_loop(ir_builder *b, ir_opcode code, ir_type type, const ir_id *args, size_t n_args,
+                         size_t n_region_args, ir_id *args_out, ir_id *loop_out);
+void ir_end_loop(ir_builder *b, ir_region *outer);
+/* Replaces uses of old ids by map[id] (0: keep) in every operation of the function. */
+void ir_remap(ir_func *f, const ir_id *map);
+/* Calls fn for each operation in program order, regions after the operation that holds them. */
+void ir_walk(ir_func *f, void (*fn)(void *ctx, ir_func *f, ir_region *r, ir_id id), void *ctx);
+bool ir_has_effect(const ir_op *op); /* must be kept although nothing uses its value */
+
+/* ---- ir_print.c, ir_parse.c: the text form; parse(print(m)) prints the same bytes ------------------------------- */
+/* levels: mask of IR_LEVEL_K|P|L|T; functions of other levels are left out. */
+void ir_print(const ir_module *m, unsigned levels, base_str *out);
+void ir_print_func(const ir_func *f, base_str *out);
+/* On failure NULL, with diagnostics (ids E09xx) in diags. */
+ir_module *ir_parse(base_arena *arena, const char *name, const char *text, base_diags *diags);
+
+/* ---- ir_verify.c: true when every rule of the level holds; otherwise the first broken rule in err --------------- */
+bool ir_verify(const ir_module *m, base_str *err);
+bool ir_verify_func(const ir_module *m, const ir_func *f, base_str *err);
+
+/* ---- ir_eval.c: the one evaluator of scalar operations; constant folding and the interpreters call it ------------ */
+/* code: an elementwise operation. dtype: of the operands (of operand 1 for select, of operand 0 for cast). */
+ir_scalar_value ir_eval(ir_opcode code, ir_dtype dtype, ir_dtype result, const ir_scalar_value *args);
+/* Is `code` defined on operands of this dtype? */
+bool ir_eval_defined(ir_opcode code, ir_dtype dtype);
+ir_scalar_value ir_kind_identity(ir_kind k, ir_dtype t);                 /* primitive kinds */
+ir_scalar_value ir_kind_combine(ir_kind k, ir_dtype t, ir_scalar_value a, ir_scalar_value b); /* state first */
+/* Does (v, e) beat (best, best_e) under argmin or argmax?  NaN beats numbers, then the value, then the smaller edge;
+ * best_e < 0 always loses. */
+bool ir_arg_better(ir_kind k, ir_dtype t, ir_scalar_value v, int64_t e, ir_scalar_value best, int64_t best_e);
+ir_scalar_value ir_load_scalar(ir_dtype t, const void *array, int64_t index);
+void ir_store_scalar(ir_dtype t, void *array, int64_t index, ir_scalar_value v);
+
+/* ---- ir_interp.c (graph level), ir_interp_loop.c: slow, obvious, the judge of everything else -------------------- */
+typedef struct ir_graph_data { /* a relation by destination */
+    int64_t n_dst, n_src, n_edges;
+    const int64_t *offsets; /* [n_dst + 1] */
+    const int64_t *sources; /* [n_edges] */
+} ir_graph_data;
+
+typedef struct ir_call_data {
+    const ir_graph_data *graph; /* kernels and loops; NULL when none is walked */
+    const ir_graph_data *const *graphs; /* programs: one per parameter, NULL where it is not a graph */
+    const int64_t *dims;   /* one per symbol of the function, program graph sizes included */
+    const void *const *in; /* one per parameter that is not a result */
+    void *const *out;      /* one per result */
+    int64_t n_rows;        /* loop level: rows of the domain */
+} ir_call_data;
+
+/* Runs a kernel or a program (calls included, found in m by name); false with a reason when the function is ill-formed
+ * or memory runs out. */
+bool ir_interpret_graph(const ir_module *m, const ir_func *f, const ir_call_data *call, base_str *err);
+/* Runs a loop function over all units; checks every index against the shape of the array. Parameters with an out role
+ * take their arrays from call->out in order. */
+bool ir_interpret_loop(const ir_module *m, const ir_func *f, const ir_call_data *call, base_str *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,32 @@
+/* passes: IR to IR.  One pass per file, all listed in passes.def; a pipeline is a list of names. */
+#ifndef TIGA_PASSES_H
+#define TIGA_PASSES_H
+
+#include "ir/ir.h"
+
+typedef struct pass_context {
+    base_arena *scratch; /* emptied by nobody; free after the pipeline */
+    bool cuda;           /* which schedule the default pipeline ends with */
+    const char *dump_after;              /* name of a pass, "all", or NULL */
+    void (*dump)(void *user, const char *pass, const ir_module *m);
+    void *user;
+} pass_context;
+
+typedef struct pass_desc {
+    const char *name;
+    bool (*run)(ir_module *m, pass_context *ctx, base_str *err); /* false: the module cannot be compiled; reason in err */
+    const char *doc;
+} pass_desc;
+const pass_desc *pass_find(const char *name);
+const pass_desc *pass_at(size_t i); /* NULL past the end */
+
+/* Comma-separated names; the module is verified after each.  NULL: the default pipeline of the target at opt_level
+ * (0: only what lowering needs; 1..3: everything). */
+bool pass_run_pipeline(ir_module *m, const char *names, int opt_level, pass_context *ctx, base_str *err);
+const char *pass_default_pipeline(bool cuda, int opt_level);
+
+#define PASS(name, fn, before, after, doc) bool fn(ir_module *m, pass_context *ctx, base_str *err);
+#include "passes/passes.def"
+#undef PASS
+
+#endif
