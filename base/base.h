@@ -48,6 +48,9 @@ char *base_arena_strndup(base_arena *a, const char *s, size_t n);
 char *base_arena_printf(base_arena *a, const char *fmt, ...) BASE_PRINTF(2, 3);
 size_t base_arena_bytes(const base_arena *a);
 void **base_arena_oom_slot(base_arena *a);    /* holds a jmp_buf * or NULL; see base_arena_catch */
+/* Runs fn(ctx); false when the arena ran out of memory on the way.  May be nested; fn must own no heap memory that
+ * nothing else points to, because it is left by longjmp. */
+bool base_arena_catch(base_arena *a, void (*fn)(void *ctx), void *ctx);
 #define base_arena_new_array(a, type, n) ((type *)base_arena_alloc((a), sizeof(type) * (size_t)(n)))
 
 /* A growing array in an arena: `type *items; size_t n, cap;` inside any struct. */
@@ -76,7 +79,10 @@ const char *base_str_text(const base_str *s); /* "" while empty */
 /* Shortest decimal text that reads back as the same value; "inf", "-inf", "nan". */
 void base_str_add_f64(base_str *s, double v);
 void base_str_add_f32(base_str *s, float v);
-/* Edit distance, for "did you mean". */
+/* All n bytes must be one number as strtod and strtof read it, with '.' in every locale; no blanks. */
+bool base_parse_f64(const char *text, size_t n, double *out);
+bool base_parse_f32(const char *text, size_t n, float *out);
+/* Edit distance (of the first 63 bytes), for "did you mean". */
 size_t base_edit_distance(const char *a, const char *b);
 
 /* ---- hash.c: xxh3-128 over length-prefixed fields. ------------------------------------------------------------- */

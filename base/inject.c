@@ -1,0 +1,20 @@
+/* Failure injection: counts the calls of each kind and says which one must fail.
+ * The only mutable globals of the folder; relaxed atomics, because a test arms them before it starts threads. */
+#include "base/base.h"
+
+#include <stdatomic.h>
+
+static _Atomic uint64_t counts[BASE_INJECT_KINDS];
+static _Atomic uint64_t targets[BASE_INJECT_KINDS];
+
+void base_inject_at(base_inject_kind kind, uint64_t nth) {
+    atomic_store(&counts[kind], 0);
+    atomic_store(&targets[kind], nth);
+}
+
+uint64_t base_inject_count(base_inject_kind kind) { return atomic_load(&counts[kind]); }
+
+bool base_inject_hit(base_inject_kind kind) {
+    uint64_t n = atomic_fetch_add_explicit(&counts[kind], 1, memory_order_relaxed) + 1;
+    return n == atomic_load_explicit(&targets[kind], memory_order_relaxed);
+}
