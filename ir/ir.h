@@ -16,7 +16,7 @@ extern "C" {
 #endif
 
 #define IR_MAX_RANK 6
-#define IR_PARTIALS 16      /* accumulators of a scalar reduction: part of the meaning of a program */
+#define IR_N_PARTIALS 16    /* accumulators of a scalar reduction: part of the meaning of a program */
 #define IR_TOTAL_BLOCK 4096 /* rows per partial result of a reduction over all rows: likewise */
 
 /* ---- types ------------------------------------------------------------------------------------------------------ */
@@ -53,6 +53,8 @@ bool ir_dtype_is_float(ir_dtype t);
 bool ir_dtype_from_text(const char *text, size_t n, ir_dtype *out);
 ir_type ir_scalar(ir_dtype t);                  /* uniform, rank 0 */
 bool ir_type_equal(const ir_type *a, const ir_type *b);
+bool ir_shape_equal(const ir_type *a, const ir_type *b); /* rank and dims only */
+const char *ir_space_text(ir_space s);          /* "uniform" "row" "edge" */
 /* Right-aligned broadcast of two shapes into *out (dtype and space are not touched). A constant 1 stretches. */
 bool ir_broadcast(const ir_type *a, const ir_type *b, ir_type *out);
 
@@ -83,6 +85,9 @@ bool ir_op_from_text(const char *text, ir_opcode *out);
 static inline bool ir_class_is_elementwise(ir_class c) {
     return c == IR_CLASS_UNARY || c == IR_CLASS_BINARY || c == IR_CLASS_TERNARY || c == IR_CLASS_COMPARE;
 }
+
+/* The op table as a markdown table: the list in docs/ir.md and `tigac --list-ops`. */
+void ir_ops_markdown(base_str *out);
 
 /* Reducers and folds, by the word in {kind}. */
 typedef enum ir_kind {
@@ -141,6 +146,8 @@ typedef enum ir_role { IR_SRC, IR_DST, IR_NODE, IR_EDGE_FIELD, IR_PARAM_FIELD, I
                        IR_OUT_PARAM   /* loop level: result without a leading axis */
 } ir_role;
 const char *ir_role_text(ir_role r); /* "src" "dst" "node" "edge" "param" "graph" "outrow" "outedge" "outparam" */
+bool ir_role_from_text(const char *text, ir_role *out);
+bool ir_role_is_out(ir_role r);
 
 /* A parameter, or a result.  In kernels and loop functions the shape excludes the axis of the role; in programs the
  * type is the whole tensor, whose dims may be the symbols "g.dst", "g.src", "g.edge" of a graph parameter g. */
@@ -194,10 +201,15 @@ ir_op *ir_at(const ir_func *f, ir_id id);
 ir_id ir_op_new(ir_module *m, ir_func *f, ir_opcode code, ir_type type, const ir_id *args, size_t n_args);
 void ir_append(ir_module *m, ir_region *r, ir_id id);
 void ir_insert(ir_module *m, ir_region *r, size_t at, ir_id id);
+void ir_erase(ir_region *r, size_t at);
+bool ir_region_find(const ir_region *r, ir_id id, size_t *at); /* directly in r, not in nested regions */
 ir_region *ir_region_new(ir_module *m);
+void ir_set_args(ir_module *m, ir_op *op, const ir_id *args, size_t n_args); /* copied */
 void ir_set_int(ir_module *m, ir_op *op, ir_attr_key key, int64_t v);     /* INT and DIM */
 void ir_set_word(ir_module *m, ir_op *op, ir_attr_key key, const char *w); /* copied */
 void ir_set_value(ir_module *m, ir_op *op, ir_scalar_value v);
+void ir_copy_attrs(ir_module *m, const ir_op *from, ir_op *to); /* replaces those of `to` */
+void ir_drop_attr(ir_op *op, ir_attr_key key);
 const ir_attr *ir_find_attr(const ir_op *op, ir_attr_key key); /* NULL when absent */
 int64_t ir_int(const ir_op *op, ir_attr_key key, int64_t otherwise);
 const char *ir_word(const ir_op *op, ir_attr_key key);         /* NULL when absent */
@@ -219,21 +231,27 @@ ir_id ir_emit_f(ir_builder *b, ir_type type, double v); /* a float constant of t
 ir_id ir_emit_dimsize(ir_builder *b, ir_dim d);         /* const for a constant dimension */
 /* Elementwise with the result type worked out: broadcast shape, widest space, bool for comparisons. */
 ir_id ir_emit_elementwise(ir_builder *b, ir_opcode code, const ir_id *args, size_t n_args);
+ir_id ir_emit_cast(ir_builder *b, ir_dtype to, ir_id a); /* shape and space of a */
 /* Begins a LOOP operation with n_region_args i64 arguments (ids into args_out) and points b->r into it; returns the
  * old region for ir_end_loop. */
 ir_region *ir_begin_loop(ir_builder *b, ir_opcode code, ir_type type, const ir_id *args, size_t n_args,
                          size_t n_region_args, ir_id *args_out, ir_id *loop_out);
 void ir_end_loop(ir_builder *b, ir_region *outer);
-/* Replaces uses of old ids by map[id] (0: keep) in every operation of the function. */
+/* A copy of f, appended to the module; operations keep their ids. */
+ir_func *ir_func_clone(ir_module *m, const ir_func *f, const char *name);
+/* Replaces uses of old ids by map[id] (0: keep) in every operation of the function; one step, chains are not followed. */
 void ir_remap(ir_func *f, const ir_id *map);
 /* Calls fn for each operation in program order, regions after the operation that holds them. */
 void ir_walk(ir_func *f, void (*fn)(void *ctx, ir_func *f, ir_region *r, ir_id id), void *ctx);
-bool ir_has_effect(const ir_op *op); /* must be kept although nothing uses its value */
+void ir_count_uses(ir_func *f, uint32_t *uses); /* uses[f->n_ops]: by operations that stand in a region */
+bool ir_has_effect(const ir_op *op); /* must be kept although nothing uses its value; true of every op with a region */
 
 /* ---- ir_print.c, ir_parse.c: the text form; parse(print(m)) prints the same bytes ------------------------------- */
 /* levels: mask of IR_LEVEL_K|P|L|T; functions of other levels are left out. */
 void ir_print(const ir_module *m, unsigned levels, base_str *out);
 void ir_print_func(const ir_func *f, base_str *out);
+void ir_print_type(const ir_func *f, const ir_type *t, base_str *out);
+void ir_print_scalar(ir_dtype t, ir_scalar_value v, base_str *out); /* reads back exactly; bool is true or false */
 /* On failure NULL, with diagnostics (ids E09xx) in diags. */
 ir_module *ir_parse(base_arena *arena, const char *name, const char *text, base_diags *diags);
 

@@ -1,0 +1,77 @@
+/* Element types and shapes. */
+#include "ir/ir.h"
+
+#include <string.h>
+
+static const struct {
+    const char *text;
+    size_t bytes;
+    bool is_float;
+} dtypes[IR_DTYPE_COUNT] = {
+#define IR_DTYPE(NAME, text, ctype, bytes, is_float, npy) {text, bytes, is_float},
+#include "ir/ir_types.def"
+#undef IR_DTYPE
+};
+
+const char *ir_dtype_text(ir_dtype t) {
+    if (t < IR_DTYPE_COUNT)
+        return dtypes[t].text;
+    return t == IR_TUPLE ? "tuple" : t == IR_GRAPH ? "graph" : t == IR_INSTANCE_T ? "instance" : "none";
+}
+
+size_t ir_dtype_bytes(ir_dtype t) { return t < IR_DTYPE_COUNT ? dtypes[t].bytes : 0; }
+
+bool ir_dtype_is_float(ir_dtype t) { return t < IR_DTYPE_COUNT && dtypes[t].is_float; }
+
+bool ir_dtype_from_text(const char *text, size_t n, ir_dtype *out) {
+    for (int t = 0; t < IR_DTYPE_COUNT; t++)
+        if (strlen(dtypes[t].text) == n && memcmp(dtypes[t].text, text, n) == 0) {
+            *out = (ir_dtype)t;
+            return true;
+        }
+    return false;
+}
+
+ir_type ir_scalar(ir_dtype t) { return (ir_type){.dtype = t, .space = IR_UNIFORM, .rank = 0}; }
+
+bool ir_shape_equal(const ir_type *a, const ir_type *b) {
+    return a->rank == b->rank && memcmp(a->dim, b->dim, sizeof a->dim[0] * a->rank) == 0;
+}
+
+bool ir_type_equal(const ir_type *a, const ir_type *b) {
+    return a->dtype == b->dtype && a->space == b->space && ir_shape_equal(a, b);
+}
+
+bool ir_broadcast(const ir_type *a, const ir_type *b, ir_type *out) {
+    const ir_type *wide = a->rank >= b->rank ? a : b, *narrow = a->rank >= b->rank ? b : a;
+    uint32_t lead = wide->rank - narrow->rank;
+    ir_dim dim[IR_MAX_RANK];
+    for (uint32_t i = 0; i < wide->rank; i++) {
+        ir_dim p = wide->dim[i], q = i < lead ? 1 : narrow->dim[i - lead];
+        if (p != q && p != 1 && q != 1)
+            return false;
+        dim[i] = p == 1 ? q : p;
+    }
+    uint32_t rank = wide->rank;
+    out->rank = rank; /* out may be a or b */
+    memset(out->dim, 0, sizeof out->dim);
+    memcpy(out->dim, dim, sizeof dim[0] * rank);
+    return true;
+}
+
+const char *ir_space_text(ir_space s) { return s == IR_EDGE ? "edge" : s == IR_ROW ? "row" : "uniform"; }
+
+static const char *const roles[] = {"src", "dst", "node", "edge", "param", "graph", "outrow", "outedge", "outparam"};
+
+const char *ir_role_text(ir_role r) { return roles[r]; }
+
+bool ir_role_from_text(const char *text, ir_role *out) {
+    for (size_t i = 0; i < sizeof roles / sizeof *roles; i++)
+        if (strcmp(roles[i], text) == 0) {
+            *out = (ir_role)i;
+            return true;
+        }
+    return false;
+}
+
+bool ir_role_is_out(ir_role r) { return r == IR_OUT_ROW || r == IR_OUT_EDGE || r == IR_OUT_PARAM; }
