@@ -1,0 +1,71 @@
+/* codegen, internal: what the emitters of C, CUDA, the header and the tables share.
+ *
+ * An emitter writes lines through a cg_text, gets C identifiers from a cg_names (user names survive, clashes get a
+ * trailing underscore), and turns scalar operations into C expressions with cg_expr.  Operations C has no operator for
+ * become calls of small inline functions (tiga_min_f32 ...); cg_helpers collects which ones were used, and
+ * cg_emit_helpers writes exactly those, so that nothing unused is left in the output. */
+#ifndef TIGA_CG_H
+#define TIGA_CG_H
+
+#include "codegen/codegen.h"
+
+/* ---- cg_text.c: lines with indentation --------------------------------------------------------------------------- */
+typedef struct cg_text {
+    base_str *out;
+    int indent; /* levels of four columns */
+} cg_text;
+void cg_line(cg_text *w, const char *fmt, ...) BASE_PRINTF(2, 3); /* one indented line */
+void cg_blank(cg_text *w);
+void cg_open(cg_text *w, const char *fmt, ...) BASE_PRINTF(2, 3); /* "... {" and one level in */
+void cg_close(cg_text *w, const char *after);                     /* "}" after; one level out */
+void cg_raw(cg_text *w, const char *text);                        /* as it is; may hold many lines */
+/* The text as a C string literal, one literal a line at `\n`, cut so that no line grows long. */
+void cg_string_literal(cg_text *w, const char *text);
+/* A block comment; `*` `/` pairs inside the text are broken up. */
+void cg_comment(cg_text *w, const char *text);
+bool cg_fail(base_str *err, const char *fmt, ...) BASE_PRINTF(2, 3); /* always false */
+
+/* ---- cg_names.c: identifiers ------------------------------------------------------------------------------------- */
+typedef struct cg_names {
+    base_arena *arena;
+    const char **used;
+    size_t n, cap;
+} cg_names;
+void cg_names_init(cg_names *names, base_arena *arena);
+size_t cg_names_mark(const cg_names *names);              /* scopes: names taken after the mark are free again ... */
+void cg_names_release(cg_names *names, size_t mark);      /* ... after the release */
+/* A valid identifier like `want`, not a keyword of C, C++ or CUDA, nothing of ours, and not in use; then in use. */
+const char *cg_name(cg_names *names, const char *want);
+/* The same with no scope: characters that no identifier may hold become '_', reserved words get a '_'. */
+const char *cg_identifier(base_arena *arena, const char *want);
+bool cg_is_reserved(const char *word);
+
+/* ---- cg_expr.c: scalar operations as C expressions ---------------------------------------------------------------- */
+#define CG_DTYPES 5 /* IR_BOOL .. IR_F64 */
+typedef struct cg_helpers {
+    bool scalar[IR_OP_COUNT][CG_DTYPES][CG_DTYPES]; /* operation, dtype of the operands, dtype of the result */
+    bool collapse[IR_KIND_COUNT_][CG_DTYPES];       /* the tree over 16 partial results */
+    bool arg_better[IR_KIND_COUNT_][CG_DTYPES];     /* does (value, edge) win under argmin / argmax */
+    bool math, source;
+} cg_helpers;
+
+const char *cg_ctype(ir_dtype t);   /* of a value: bool int32_t int64_t float double */
+const char *cg_storage(ir_dtype t); /* of an array element: uint8_t for bool */
+/* The number of the array element type in abi.h is the number in ir_dtype. */
+const char *cg_const(base_arena *arena, ir_dtype t, ir_scalar_value v); /* an operand: needs no parentheses */
+/* The expression of an elementwise operation on operands that need no parentheses.  in: dtype of the operands (of
+ * operand 1 for select).  *atom: the result needs no parentheses as an operand. */
+const char *cg_expr(cg_helpers *h, base_arena *arena, ir_opcode code, ir_dtype in, ir_dtype out,
+                    const char *const *args, bool *atom);
+/* combine(state, value) of a primitive kind: the opcode that does it. */
+ir_opcode cg_kind_op(ir_kind k);
+/* The inline functions in use. Written with TIGA_FN in front, which the prelude defines (static inline; in CUDA static
+ * __device__).  Needs INFINITY, NAN, INT32_MIN ... and the names of the C mathematics library. */
+void cg_emit_helpers(cg_text *w, const cg_helpers *h);
+/* Does the expression of this operation call the C library's mathematics? "expf"; NULL: it does not. */
+const char *cg_libm(ir_opcode code, ir_dtype in);
+
+/* ---- cg_host.c: task functions; shared with CUDA modules ---------------------------------------------------------- */
+bool cg_emit_host(const ir_module *m, const ir_func *task, cg_text *w, base_arena *arena, base_str *err);
+
+#endif

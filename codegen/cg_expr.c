@@ -1,0 +1,299 @@
+/* Scalar operations as C expressions, and the small inline functions for what C has no operator for.  The meaning is
+ * that of ir_ops.def to the last bit: integers wrap around (no undefined behaviour), division by zero gives 0, casts
+ * saturate, min and max let NaN through. */
+#include "codegen/cg.h"
+
+#include <math.h>
+#include <string.h>
+
+const char *cg_ctype(ir_dtype t) { return t == IR_BOOL ? "bool" : cg_storage(t); }
+
+const char *cg_storage(ir_dtype t) {
+    switch (t) {
+#define IR_DTYPE(NAME, text, ctype, bytes, is_float, npy)                                                              \
+    case IR_##NAME: return #ctype;
+#include "ir/ir_types.def"
+#undef IR_DTYPE
+    case IR_NONE: case IR_TUPLE: case IR_GRAPH: case IR_INSTANCE_T: break;
+    }
+    BASE_BUG("no C type for dtype %d", (int)t);
+}
+
+/* A float constant reads as one: 1 becomes 1.0, and 1e+20 stays. */
+static const char *float_const(base_arena *arena, double v, bool single) {
+    const char *cast = single ? "" : "(double)";
+    if (isnan(v)) return base_arena_printf(arena, single ? "NAN" : "(double)NAN");
+    if (isinf(v)) return base_arena_printf(arena, v < 0 ? "(-%sINFINITY)" : "%sINFINITY", cast);
+    base_str s = {0};
+    if (single) base_str_add_f32(&s, (float)v);
+    else base_str_add_f64(&s, v);
+    const char *point = strpbrk(base_str_text(&s), ".e") ? "" : ".0";
+    const char *r = base_arena_printf(arena, "%s%s%s", base_str_text(&s), point, single ? "f" : "");
+    if (r[0] == '-') r = base_arena_printf(arena, "(%s)", r);
+    base_str_fini(&s);
+    return r;
+}
+
+static const char *int_const(base_arena *arena, int64_t v, bool wide) {
+    if (v == INT64_MIN && wide) return "INT64_MIN";
+    if (v == INT32_MIN) return wide ? "(int64_t)INT32_MIN" : "INT32_MIN";
+    if (v > INT32_MAX || v < INT32_MIN) return base_arena_printf(arena, v < 0 ? "(-INT64_C(%llu))" : "INT64_C(%llu)",
+                                                                 v < 0 ? 0ULL - (unsigned long long)v : (unsigned long long)v);
+    return base_arena_printf(arena, v < 0 ? "(%lld)" : "%lld", (long long)v);
+}
+
+const char *cg_const(base_arena *arena, ir_dtype t, ir_scalar_value v) {
+    switch (t) {
+    case IR_BOOL: return v.i ? "true" : "false";
+    case IR_I32: return int_const(arena, (int32_t)v.i, false);
+    case IR_I64: return int_const(arena, v.i, true);
+    case IR_F32: return float_const(arena, (double)v.f, true);
+    case IR_F64: return float_const(arena, v.d, false);
+    case IR_NONE: case IR_TUPLE: case IR_GRAPH: case IR_INSTANCE_T: break;
+    }
+    BASE_BUG("no constant of dtype %d", (int)t);
+}
+
+ir_opcode cg_kind_op(ir_kind k) {
+    switch (k) {
+    case IR_KIND_SUM: return IR_ADD;
+    case IR_KIND_PROD: return IR_MUL;
+    case IR_KIND_MIN: return IR_MIN;
+    case IR_KIND_MAX: return IR_MAX;
+    case IR_KIND_AND: return IR_AND;
+    case IR_KIND_OR: return IR_OR;
+    case IR_KIND_ARGMIN: case IR_KIND_ARGMAX: case IR_KIND_SOFTMAX: case IR_KIND_LOGSUMEXP: case IR_KIND_MEAN:
+    case IR_KIND_COUNT: case IR_KIND_ANY: case IR_KIND_ALL: case IR_KIND_COUNT_: break;
+    }
+    BASE_BUG("kind %d is not primitive", (int)k);
+}
+
+/* The C library's name of an operation on doubles; NULL when it is no call. */
+static const char *libm_stem(ir_opcode code) {
+    switch ((int)code) {
+    case IR_REM: return "fmod";
+    case IR_ROUND: return "rint";
+    case IR_ABS: return "fabs";
+    case IR_POW: case IR_ATAN2: case IR_EXP: case IR_EXPM1: case IR_LOG: case IR_LOG1P: case IR_SQRT: case IR_FLOOR:
+    case IR_CEIL: case IR_SIN: case IR_COS: case IR_TAN: case IR_ASIN: case IR_ACOS: case IR_ATAN: case IR_SINH:
+    case IR_COSH: case IR_TANH: case IR_ERF: return ir_op_describe(code)->text;
+    default: return NULL;
+    }
+}
+
+const char *cg_libm(ir_opcode code, ir_dtype in) {
+    static const char *const single[] = {"fmodf", "rintf", "fabsf", "powf", "atan2f", "expf", "expm1f", "logf",
+                                         "log1pf", "sqrtf", "floorf", "ceilf", "sinf", "cosf", "tanf", "asinf",
+                                         "acosf", "atanf", "sinhf", "coshf", "tanhf", "erff"};
+    const char *stem = libm_stem(code);
+    if (!stem || !ir_dtype_is_float(in)) return NULL;
+    if (in == IR_F64) return stem;
+    for (size_t i = 0; i < sizeof single / sizeof *single; ++i)
+        if (!strncmp(single[i], stem, strlen(stem)) && strlen(single[i]) == strlen(stem) + 1) return single[i];
+    BASE_BUG("no single form of %s", stem);
+}
+
+static const char *infix(ir_opcode code) {
+    switch ((int)code) {
+    case IR_ADD: return "+";
+    case IR_SUB: return "-";
+    case IR_MUL: return "*";
+    case IR_DIV: return "/";
+    case IR_EQ: return "==";
+    case IR_NE: return "!=";
+    case IR_LT: return "<";
+    case IR_LE: return "<=";
+    case IR_GT: return ">";
+    case IR_GE: return ">=";
+    case IR_AND: return "&&";
+    case IR_OR: return "||";
+    default: return NULL;
+    }
+}
+
+/* A comparison of an integer with itself is settled here: compilers warn about it. */
+static const char *self_compare(base_arena *arena, ir_opcode code, const char *a, bool *atom) {
+    bool holds = code == IR_EQ || code == IR_LE || code == IR_GE;
+    *atom = true;
+    return base_arena_printf(arena, "((void)%s, %s)", a, holds ? "true" : "false");
+}
+
+static const char *cast_expr(cg_helpers *h, base_arena *arena, ir_dtype in, ir_dtype out, const char *a, bool *atom) {
+    if (in == out) return *atom = true, a;
+    if (out == IR_BOOL) return base_arena_printf(arena, ir_dtype_is_float(in) ? "%s != 0.0%s" : "%s != 0", a, in == IR_F32 ? "f" : "");
+    *atom = true;
+    if (ir_dtype_is_float(in) && !ir_dtype_is_float(out)) {
+        h->scalar[IR_CAST][in][out] = true;
+        return base_arena_printf(arena, "tiga_%s_from_%s(%s)", ir_dtype_text(out), ir_dtype_text(in), a);
+    }
+    return base_arena_printf(arena, "(%s)%s", cg_ctype(out), a);
+}
+
+/* Operations that need a function of ours for this dtype. */
+static bool wants_helper(ir_opcode code, ir_dtype in) {
+    bool is_int = !ir_dtype_is_float(in) && in != IR_BOOL;
+    switch ((int)code) {
+    case IR_MIN: case IR_MAX: case IR_SIGN: return true;
+    case IR_ADD: case IR_SUB: case IR_MUL: case IR_NEG: case IR_DIV: case IR_REM: case IR_POW: case IR_ABS: return is_int;
+    default: return false;
+    }
+}
+
+const char *cg_expr(cg_helpers *h, base_arena *arena, ir_opcode code, ir_dtype in, ir_dtype out,
+                    const char *const *args, bool *atom) {
+    *atom = false;
+    if (code == IR_SELECT) return base_arena_printf(arena, "%s ? %s : %s", args[0], args[1], args[2]);
+    if (code == IR_CAST) return cast_expr(h, arena, in, out, args[0], atom);
+    bool binary = ir_op_describe(code)->cls != IR_CLASS_UNARY;
+    const char *f = cg_libm(code, in);
+    if (wants_helper(code, in)) {
+        h->scalar[code][in][out] = true;
+        f = base_arena_printf(arena, "tiga_%s_%s", ir_op_describe(code)->text, ir_dtype_text(in));
+    } else if (f) {
+        h->math = true;
+    }
+    if (f) {
+        *atom = true;
+        return binary ? base_arena_printf(arena, "%s(%s, %s)", f, args[0], args[1]) : base_arena_printf(arena, "%s(%s)", f, args[0]);
+    }
+    if (code == IR_NOT) return base_arena_printf(arena, "!%s", args[0]);
+    if (code == IR_NEG) return base_arena_printf(arena, "-%s", args[0]);
+    BASE_CHECK(infix(code));
+    bool compare = ir_op_describe(code)->cls == IR_CLASS_COMPARE;
+    if (compare && !ir_dtype_is_float(in) && !strcmp(args[0], args[1])) return self_compare(arena, code, args[0], atom);
+    return base_arena_printf(arena, "%s %s %s", args[0], infix(code), args[1]);
+}
+
+/* ---- the inline functions ---------------------------------------------------------------------------------------- */
+typedef struct template {
+    ir_opcode code;
+    int ints, floats; /* for which dtypes this text is */
+    const char *text; /* @T the C type, @U its unsigned twin, @N the dtype's name, @Z and @O zero and one */
+} template;
+
+static const template templates[] = {
+    {IR_ADD, 1, 0, "TIGA_FN @T tiga_add_@N(@T a, @T b) { return (@T)((@U)a + (@U)b); }\n"},
+    {IR_SUB, 1, 0, "TIGA_FN @T tiga_sub_@N(@T a, @T b) { return (@T)((@U)a - (@U)b); }\n"},
+    {IR_MUL, 1, 0, "TIGA_FN @T tiga_mul_@N(@T a, @T b) { return (@T)((@U)a * (@U)b); }\n"},
+    {IR_NEG, 1, 0, "TIGA_FN @T tiga_neg_@N(@T a) { return (@T)(0u - (@U)a); }\n"},
+    {IR_ABS, 1, 0, "TIGA_FN @T tiga_abs_@N(@T a) { return a < 0 ? (@T)(0u - (@U)a) : a; }\n"},
+    {IR_DIV, 1, 0, "TIGA_FN @T tiga_div_@N(@T a, @T b) { return b == 0 ? 0 : b == -1 ? (@T)(0u - (@U)a) : a / b; }\n"},
+    {IR_REM, 1, 0, "TIGA_FN @T tiga_rem_@N(@T a, @T b) { return b == 0 ? a : b == -1 ? 0 : a % b; }\n"},
+    {IR_MIN, 0, 1, "TIGA_FN @T tiga_min_@N(@T a, @T b) { return a < b || a != a ? a : b; }\n"},
+    {IR_MAX, 0, 1, "TIGA_FN @T tiga_max_@N(@T a, @T b) { return a > b || a != a ? a : b; }\n"},
+    {IR_MIN, 1, 0, "TIGA_FN @T tiga_min_@N(@T a, @T b) { return a < b ? a : b; }\n"},
+    {IR_MAX, 1, 0, "TIGA_FN @T tiga_max_@N(@T a, @T b) { return a > b ? a : b; }\n"},
+    {IR_SIGN, 1, 1, "TIGA_FN @T tiga_sign_@N(@T a) { return a > @Z ? @O : a < @Z ? -@O : a; }\n"},
+    {IR_POW, 1, 0,
+     "TIGA_FN @T tiga_pow_@N(@T a, @T n) {\n"
+     "    if (n < 0) return a == 1 ? 1 : a == -1 ? (n % 2 == 0 ? 1 : -1) : 0;\n"
+     "    @U result = 1u, square = (@U)a;\n"
+     "    for (@U left = (@U)n; left != 0u; left >>= 1) {\n"
+     "        if ((left & 1u) != 0u) result *= square;\n"
+     "        square *= square;\n"
+     "    }\n"
+     "    return (@T)result;\n"
+     "}\n"},
+};
+
+static const char *unsigned_of(ir_dtype t) { return t == IR_I32 ? "uint32_t" : "uint64_t"; }
+static const char *zero_of(ir_dtype t) { return t == IR_F32 ? "0.0f" : t == IR_F64 ? "0.0" : "0"; }
+static const char *one_of(ir_dtype t) { return t == IR_F32 ? "1.0f" : t == IR_F64 ? "1.0" : "1"; }
+
+static void expand(base_str *out, const char *text, ir_dtype t) {
+    for (; *text; ++text) {
+        if (*text != '@') {
+            base_str_add_n(out, text, 1);
+            continue;
+        }
+        switch (*++text) {
+        case 'T': base_str_add(out, cg_ctype(t)); break;
+        case 'S': base_str_add(out, cg_storage(t)); break;
+        case 'U': base_str_add(out, unsigned_of(t)); break;
+        case 'N': base_str_add(out, ir_dtype_text(t)); break;
+        case 'Z': base_str_add(out, zero_of(t)); break;
+        case 'O': base_str_add(out, one_of(t)); break;
+        default: BASE_BUG("template letter %c", *text);
+        }
+    }
+}
+
+/* Float to integer: the comparison is with a power of two, which every float type holds exactly. */
+static void emit_cast(base_str *out, ir_dtype in, ir_dtype to) {
+    const char *limit = to == IR_I32 ? (in == IR_F32 ? "2147483648.0f" : "2147483648.0")
+                                     : (in == IR_F32 ? "9223372036854775808.0f" : "9223372036854775808.0");
+    const char *bits = to == IR_I32 ? "32" : "64", *c = cg_ctype(to);
+    base_str_addf(out, "TIGA_FN %s tiga_%s_from_%s(%s a) {\n", c, ir_dtype_text(to), ir_dtype_text(in), cg_ctype(in));
+    base_str_addf(out, "    if (a != a) return 0;\n");
+    base_str_addf(out, "    if (a >= %s) return INT%s_MAX;\n", limit, bits);
+    base_str_addf(out, "    if (a <= -%s) return INT%s_MIN;\n", limit, bits);
+    base_str_addf(out, "    return (%s)a;\n}\n", c);
+}
+
+static void emit_scalar(cg_text *w, ir_opcode code, ir_dtype in, ir_dtype to) {
+    if (code == IR_CAST) {
+        emit_cast(w->out, in, to);
+        return;
+    }
+    for (size_t i = 0; i < sizeof templates / sizeof *templates; ++i)
+        if (templates[i].code == code && (ir_dtype_is_float(in) ? templates[i].floats : templates[i].ints))
+            expand(w->out, templates[i].text, in);
+}
+
+static void emit_arg_better(base_str *out, ir_kind k, ir_dtype t) {
+    bool is_float = ir_dtype_is_float(t);
+    base_str_addf(out, "/* Does (v, e) beat the best so far?  A NaN beats numbers; among equals the smaller edge wins. */\n");
+    base_str_addf(out, "TIGA_FN bool tiga_%s_%s(%s v, int64_t e, %s best, int64_t best_e) {\n", ir_kind_text(k),
+                  ir_dtype_text(t), cg_ctype(t), cg_ctype(t));
+    base_str_add(out, "    if (e < 0) return false;\n    if (best_e < 0) return true;\n");
+    if (is_float) {
+        base_str_add(out, "    if (v != v && best != best) return e < best_e;\n");
+        base_str_add(out, "    if (v != v || best != best) return v != v;\n");
+    }
+    base_str_addf(out, "    return v %c best || (v == best && e < best_e);\n}\n", k == IR_KIND_ARGMIN ? '<' : '>');
+}
+
+static void emit_collapse(base_str *out, ir_kind k, ir_dtype t, cg_helpers *h) {
+    base_arena *arena = base_arena_new();
+    BASE_CHECK(arena);
+    base_str_addf(out, "TIGA_FN %s tiga_collapse_%s_%s(const %s *partials) {\n", cg_ctype(t), ir_kind_text(k), ir_dtype_text(t),
+                  cg_ctype(t));
+    base_str_addf(out, "    %s p[8];\n", cg_ctype(t));
+    const char *first[2] = {"partials[i]", "partials[i + 8]"}, *later[2] = {"p[i]", "p[i + n]"};
+    bool atom;
+    base_str_addf(out, "    for (int i = 0; i < 8; ++i) p[i] = %s;\n", cg_expr(h, arena, cg_kind_op(k), t, t, first, &atom));
+    base_str_add(out, "    for (int n = 4; n > 0; n /= 2) {\n");
+    base_str_addf(out, "        for (int i = 0; i < n; ++i) p[i] = %s;\n", cg_expr(h, arena, cg_kind_op(k), t, t, later, &atom));
+    base_str_add(out, "    }\n    return p[0];\n}\n");
+    base_arena_free(arena);
+}
+
+static void emit_arg_collapse(base_str *out, ir_kind k, ir_dtype t) {
+    const char *kind = ir_kind_text(k), *name = ir_dtype_text(t), *c = cg_ctype(t);
+    base_str_addf(out, "TIGA_FN int64_t tiga_collapse_%s_%s(%s *v, int64_t *e) {\n", kind, name, c);
+    base_str_add(out, "    for (int n = 8; n > 0; n /= 2) {\n        for (int i = 0; i < n; ++i) {\n");
+    base_str_addf(out, "            if (!tiga_%s_%s(v[i + n], e[i + n], v[i], e[i])) continue;\n", kind, name);
+    base_str_add(out, "            v[i] = v[i + n];\n            e[i] = e[i + n];\n        }\n    }\n    return e[0];\n}\n");
+}
+
+void cg_emit_helpers(cg_text *w, const cg_helpers *h) {
+    cg_helpers need = *h;
+    base_str trees = {0};
+    for (int k = 0; k < IR_KIND_COUNT_; ++k)
+        for (int t = 0; t < CG_DTYPES; ++t) {
+            bool arg = k == IR_KIND_ARGMIN || k == IR_KIND_ARGMAX;
+            if (!need.collapse[k][t]) continue;
+            if (arg) emit_arg_collapse(&trees, (ir_kind)k, (ir_dtype)t);
+            else emit_collapse(&trees, (ir_kind)k, (ir_dtype)t, &need);
+            if (arg) need.arg_better[k][t] = true;
+        }
+    for (int code = 0; code < IR_OP_COUNT; ++code)
+        for (int in = 0; in < CG_DTYPES; ++in)
+            for (int to = 0; to < CG_DTYPES; ++to)
+                if (need.scalar[code][in][to]) emit_scalar(w, (ir_opcode)code, (ir_dtype)in, (ir_dtype)to);
+    for (int k = 0; k < IR_KIND_COUNT_; ++k)
+        for (int t = 0; t < CG_DTYPES; ++t)
+            if (need.arg_better[k][t]) emit_arg_better(w->out, (ir_kind)k, (ir_dtype)t);
+    cg_raw(w, base_str_text(&trees));
+    base_str_fini(&trees);
+}
