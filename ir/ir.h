@@ -264,6 +264,8 @@ bool ir_verify_func(const ir_module *m, const ir_func *f, base_str *err);
 ir_scalar_value ir_eval(ir_opcode code, ir_dtype dtype, ir_dtype result, const ir_scalar_value *args);
 /* Is `code` defined on operands of this dtype? */
 bool ir_eval_defined(ir_opcode code, ir_dtype dtype);
+bool ir_kind_is_primitive(ir_kind k);  /* sum prod min max and or */
+ir_opcode ir_kind_opcode(ir_kind k);   /* of a primitive kind: the operation that combines */
 ir_scalar_value ir_kind_identity(ir_kind k, ir_dtype t);                 /* primitive kinds */
 ir_scalar_value ir_kind_combine(ir_kind k, ir_dtype t, ir_scalar_value a, ir_scalar_value b); /* state first */
 /* Does (v, e) beat (best, best_e) under argmin or argmax?  NaN beats numbers, then the value, then the smaller edge;
