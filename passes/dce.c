@@ -1,0 +1,116 @@
+/* dce: keeps what a result depends on, drops the rest.
+ *
+ * Marks from the operations whose effect is seen outside (stores, returned values, the steps of a schedule) and
+ * follows operands.  A live operation keeps the loops around it; a var or partials that is live keeps its writers, so
+ * a var that only its own writers read goes with them.  A repeat that is live keeps what it yields.  While the module
+ * is graph IR, kernels made by passes that nobody calls go as well. */
+#include "passes/pass_util.h"
+
+#include <string.h>
+
+typedef struct dce {
+    ir_func *f;
+    base_arena *scratch;
+    bool *live;
+    ir_id *parent;  /* the LOOP operation around, 0 at the top */
+    ir_id *writers; /* of a place: first writer */
+    ir_id *next;    /* of a writer: the next one of the same place */
+    ir_id *stack;
+    size_t n, cap;
+} dce;
+
+/* set and accum live through the place they write, yield through its repeat. */
+static bool is_root(const ir_op *op) {
+    return ir_op_describe(op->code)->cls == IR_CLASS_EFFECT && op->code != IR_SET && op->code != IR_ACCUM &&
+           op->code != IR_YIELD;
+}
+
+static void mark(dce *s, ir_id id) {
+    if (!id || s->live[id])
+        return;
+    s->live[id] = true;
+    base_push(s->scratch, s->stack, s->n, s->cap, id);
+}
+
+static void scan(dce *s, ir_region *r, ir_id parent) {
+    for (size_t i = 0; i < r->n; i++) {
+        ir_id id = r->ops[i];
+        ir_op *op = ir_at(s->f, id);
+        s->parent[id] = parent;
+        if (op->code == IR_SET || op->code == IR_ACCUM) {
+            s->next[id] = s->writers[op->args[0]];
+            s->writers[op->args[0]] = id;
+        }
+        if (is_root(op))
+            mark(s, id);
+        if (op->region)
+            scan(s, op->region, id);
+    }
+}
+
+/* What a live loop needs to be well-formed: its arguments, and its yield. */
+static void mark_frame(dce *s, const ir_region *r) {
+    for (size_t i = 0; i < r->n; i++) {
+        ir_opcode c = ir_at(s->f, r->ops[i])->code;
+        if (c == IR_ARG || c == IR_YIELD)
+            mark(s, r->ops[i]);
+    }
+}
+
+static void propagate(dce *s) {
+    while (s->n) {
+        ir_id id = s->stack[--s->n];
+        ir_op *op = ir_at(s->f, id);
+        mark(s, s->parent[id]);
+        for (uint32_t i = 0; i < op->n_args; i++)
+            mark(s, op->args[i]);
+        for (ir_id w = s->writers[id]; w; w = s->next[w])
+            mark(s, w);
+        if (op->region)
+            mark_frame(s, op->region);
+    }
+}
+
+static bool dce_func(ir_module *m, ir_func *f, pass_context *ctx, base_str *err) {
+    (void)m;
+    (void)err;
+    base_arena *a = ctx->scratch;
+    dce s = {.f = f, .scratch = a, .live = base_arena_new_array(a, bool, f->n_ops),
+             .parent = base_arena_new_array(a, ir_id, f->n_ops), .writers = base_arena_new_array(a, ir_id, f->n_ops),
+             .next = base_arena_new_array(a, ir_id, f->n_ops)};
+    scan(&s, &f->body, 0);
+    propagate(&s);
+    pass_sweep(f, &f->body, s.live);
+    return true;
+}
+
+static bool calls(const ir_func *f, const ir_region *r, const char *callee) {
+    for (size_t i = 0; i < r->n; i++) {
+        const ir_op *op = ir_at(f, r->ops[i]);
+        if (op->code == IR_CALL && !strcmp(ir_word(op, IR_ATTR_CALLEE), callee))
+            return true;
+        if (op->region && calls(f, op->region, callee))
+            return true;
+    }
+    return false;
+}
+
+static bool is_called(const ir_module *m, const char *callee) {
+    for (size_t i = 0; i < m->n_funcs; i++)
+        if (m->funcs[i]->level == IR_LEVEL_PROGRAM && calls(m->funcs[i], &m->funcs[i]->body, callee))
+            return true;
+    return false;
+}
+
+bool pass_dce(ir_module *m, pass_context *ctx, base_str *err) {
+    if (!pass_each_func(m, PASS_ALL_LEVELS, dce_func, ctx, err))
+        return false;
+    if (pass_has_level(m, IR_LEVEL_LOOP))
+        return true;
+    for (size_t i = m->n_funcs; i-- > 0;) {
+        const ir_func *f = m->funcs[i];
+        if (f->level == IR_LEVEL_KERNEL && !f->exported && !strcmp(f->domain, "rows") && !is_called(m, f->name))
+            ir_func_remove(m, f);
+    }
+    return true;
+}

@@ -1,0 +1,148 @@
+/* The kernel of one value: the chain of operations that leads to it, down to arrays, which become fields.
+ *
+ * Shapes lose the axis of the rows; alignment is a matter of each use, so one array can be a field twice, once by
+ * rows and once whole. */
+#include "passes/outline.h"
+
+#include <string.h>
+
+typedef struct maker {
+    outline *s;
+    ir_builder b; /* into the kernel */
+    outline_kernel *k;
+    ir_id *row, *whole; /* by id of the program: the value in the kernel, by use */
+} maker;
+
+static ir_dim to_kernel(maker *mk, ir_dim d) {
+    return ir_dim_is_sym(d) ? ir_dim_sym(ir_sym(mk->b.m, mk->b.f, mk->s->p->syms[ir_dim_sym_index(d)])) : d;
+}
+
+static ir_type local(maker *mk, const ir_type *t, bool aligned) {
+    ir_type out = aligned ? pass_type_drop_lead(t) : *t;
+    for (uint32_t i = 0; i < out.rank; i++)
+        out.dim[i] = to_kernel(mk, out.dim[i]);
+    out.space = IR_UNIFORM;
+    return out;
+}
+
+static bool name_taken(const ir_func *f, const char *name) {
+    for (size_t i = 0; i < f->n_params; i++)
+        if (!strcmp(f->params[i].name, name))
+            return true;
+    return !strcmp(name, "out");
+}
+
+static const char *field_name(maker *mk, ir_id v) {
+    const ir_op *op = ir_at(mk->s->p, v);
+    const char *want = op->code == IR_PARAM ? mk->s->p->params[ir_int(op, IR_ATTR_FIELD, 0)].name : "t";
+    const char *name = want;
+    for (unsigned n = 2; name_taken(mk->b.f, name); n++)
+        name = base_arena_printf(mk->b.m->arena, "%s_%u", want, n);
+    return name;
+}
+
+/* The array v as a field: by rows, or whole. */
+static ir_id field(maker *mk, ir_id v, bool aligned) {
+    outline *s = mk->s;
+    ir_type t = local(mk, &ir_at(s->p, v)->type, aligned);
+    ir_param p = {.name = field_name(mk, v), .role = aligned ? IR_DST : IR_PARAM_FIELD, .type = t, .span = mk->b.span};
+    ir_func *f = mk->b.f;
+    base_push(s->m->arena, f->params, f->n_params, f->cap_params, p);
+    base_push(s->scratch, mk->k->args, mk->k->n_args, mk->k->cap_args, pass_map_find(&s->map, v));
+    t.space = aligned ? IR_ROW : IR_UNIFORM;
+    ir_id id = ir_emit(&mk->b, IR_FIELD, t, NULL, 0);
+    ir_set_int(s->m, ir_at(f, id), IR_ATTR_FIELD, (int64_t)f->n_params - 1);
+    ir_set_word(s->m, ir_at(f, id), IR_ATTR_AT, aligned ? "dst" : "param");
+    return id;
+}
+
+/* [1, feats] without its first axis.  max and or of one element are that element, bit for bit, NaN and -0.0 too. */
+static ir_id drop_one(maker *mk, ir_id v) {
+    const ir_type *from = &ir_at(mk->b.f, v)->type;
+    ir_type t = pass_type_drop_lead(from);
+    t.space = from->space;
+    ir_id id = ir_emit1(&mk->b, IR_FOLD, t, v);
+    ir_set_int(mk->b.m, ir_at(mk->b.f, id), IR_ATTR_AXES, 1);
+    ir_set_word(mk->b.m, ir_at(mk->b.f, id), IR_ATTR_KIND, t.dtype == IR_BOOL ? "or" : "max");
+    return id;
+}
+
+static ir_id leaf(maker *mk, const ir_op *op, bool drop_lead) {
+    ir_id id = ir_emit(&mk->b, op->code, local(mk, &op->type, drop_lead), NULL, 0);
+    ir_copy_attrs(mk->b.m, op, ir_at(mk->b.f, id));
+    if (op->code == IR_DIMSIZE)
+        ir_set_int(mk->b.m, ir_at(mk->b.f, id), IR_ATTR_DIM, to_kernel(mk, ir_int(op, IR_ATTR_DIM, 0)));
+    return id;
+}
+
+static ir_id chain(maker *mk, ir_id v);
+
+/* Operand v of `user`, as the kernel sees it. */
+static ir_id operand(maker *mk, ir_id v, const ir_op *user) {
+    const ir_op *op = ir_at(mk->s->p, v);
+    bool aligned = outline_aligned(mk->s->p, v, user);
+    ir_id *memo = aligned ? mk->row : mk->whole;
+    bool single = !aligned && op->type.rank && op->type.rank == user->type.rank;
+    if (op->code == IR_CONST || op->code == IR_DIMSIZE)
+        return leaf(mk, op, aligned || single);
+    if (!memo[v])
+        memo[v] = outline_is_inline(mk->s, v) ? chain(mk, v) : field(mk, v, aligned);
+    return single ? drop_one(mk, memo[v]) : memo[v];
+}
+
+static ir_space widest(const maker *mk, const ir_id *args, uint32_t n) {
+    ir_space s = IR_UNIFORM;
+    for (uint32_t i = 0; i < n; i++)
+        if (ir_at(mk->b.f, args[i])->type.space > s)
+            s = ir_at(mk->b.f, args[i])->type.space;
+    return s;
+}
+
+/* The operation v itself, with its operands before it. */
+static ir_id chain(maker *mk, ir_id v) {
+    const ir_op *op = ir_at(mk->s->p, v);
+    if (!op->n_args)
+        return leaf(mk, op, op->type.rank > 0);
+    bool total = outline_is_total(mk->s->p, op);
+    ir_id *args = base_arena_new_array(mk->s->scratch, ir_id, op->n_args);
+    for (uint32_t i = 0; i < op->n_args; i++)
+        args[i] = operand(mk, op->args[i], op);
+    ir_type t = local(mk, &op->type, op->type.rank > 0);
+    t.space = total ? IR_UNIFORM : widest(mk, args, op->n_args);
+    mk->b.span = op->span;
+    ir_id id = ir_emit(&mk->b, total ? IR_TOTAL : op->code, t, args, op->n_args);
+    ir_op *made = ir_at(mk->b.f, id);
+    ir_copy_attrs(mk->b.m, op, made);
+    if (total)
+        ir_drop_attr(made, IR_ATTR_AXES);
+    else if (op->code == IR_FOLD)
+        ir_set_int(mk->b.m, made, IR_ATTR_AXES, ir_int(op, IR_ATTR_AXES, 0) >> 1); /* the axis of the rows is gone */
+    return id;
+}
+
+static ir_func *new_kernel(outline *s, base_span span) {
+    char *name;
+    do
+        name = base_arena_printf(s->scratch, "%s.%u", s->p->name, ++s->n_kernels);
+    while (ir_func_find(s->m, name, IR_LEVEL_KERNEL));
+    ir_func *f = ir_func_new(s->m, name, IR_LEVEL_KERNEL);
+    f->domain = "rows";
+    f->span = span;
+    return f;
+}
+
+outline_kernel outline_make_kernel(outline *s, ir_id root) {
+    const ir_op *op = ir_at(s->p, root);
+    bool total = outline_is_total(s->p, op);
+    const ir_type *over = total ? &ir_at(s->p, op->args[0])->type : &op->type;
+    outline_kernel k = {.func = new_kernel(s, op->span), .rows = over->rank ? over->dim[0] : 1};
+    maker mk = {.s = s, .k = &k, .b = {.m = s->m, .f = k.func, .r = &k.func->body, .span = op->span},
+                .row = base_arena_new_array(s->scratch, ir_id, s->p->n_ops),
+                .whole = base_arena_new_array(s->scratch, ir_id, s->p->n_ops)};
+    ir_id value = chain(&mk, root);
+    ir_param result = {.name = "out", .role = IR_DST, .type = ir_at(k.func, value)->type, .span = op->span};
+    result.type.space = total ? IR_UNIFORM : IR_ROW;
+    base_push(s->m->arena, k.func->results, k.func->n_results, k.func->cap_results, result);
+    ir_emit1(&mk.b, IR_RET, (ir_type){.dtype = IR_NONE}, value);
+    return k;
+}

@@ -1,0 +1,52 @@
+/* Shared by the passes: replacement maps, sweeping regions. */
+#include "passes/pass_util.h"
+
+pass_map pass_map_new(const ir_func *f, base_arena *scratch) {
+    return (pass_map){.to = base_arena_new_array(scratch, ir_id, f->n_ops), .n = f->n_ops};
+}
+
+ir_id pass_map_find(const pass_map *map, ir_id id) {
+    while (id < map->n && map->to[id])
+        id = map->to[id];
+    return id;
+}
+
+void pass_map_args(const pass_map *map, ir_op *op) {
+    for (uint32_t i = 0; i < op->n_args; i++)
+        op->args[i] = pass_map_find(map, op->args[i]);
+}
+
+bool pass_each_func(ir_module *m, unsigned levels, pass_func_fn *fn, pass_context *ctx, base_str *err) {
+    size_t n = m->n_funcs; /* functions added meanwhile are not visited */
+    for (size_t i = 0; i < n; i++)
+        if ((levels >> m->funcs[i]->level & 1) && !fn(m, m->funcs[i], ctx, err))
+            return false;
+    return true;
+}
+
+void pass_sweep(ir_func *f, ir_region *r, const bool *keep) {
+    size_t n = 0;
+    for (size_t i = 0; i < r->n; i++) {
+        ir_id id = r->ops[i];
+        if (!keep[id])
+            continue;
+        r->ops[n++] = id;
+        if (ir_at(f, id)->region)
+            pass_sweep(f, ir_at(f, id)->region, keep);
+    }
+    r->n = n;
+}
+
+bool pass_has_level(const ir_module *m, ir_level level) {
+    for (size_t i = 0; i < m->n_funcs; i++)
+        if (m->funcs[i]->level == level)
+            return true;
+    return false;
+}
+
+ir_type pass_type_drop_lead(const ir_type *t) {
+    ir_type out = ir_scalar(t->dtype);
+    for (uint32_t i = 1; i < t->rank; i++)
+        out.dim[out.rank++] = t->dim[i];
+    return out;
+}

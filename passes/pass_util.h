@@ -1,0 +1,27 @@
+/* passes/pass_util: small things several passes need.  Private to this folder. */
+#ifndef TIGA_PASS_UTIL_H
+#define TIGA_PASS_UTIL_H
+
+#include "passes/passes.h"
+
+/* Replacements: to[id] = the operation to use instead, 0 = itself.  Chains are followed. */
+typedef struct pass_map {
+    ir_id *to;
+    uint32_t n; /* ids below n may be replaced */
+} pass_map;
+pass_map pass_map_new(const ir_func *f, base_arena *scratch);
+ir_id pass_map_find(const pass_map *map, ir_id id);
+void pass_map_args(const pass_map *map, ir_op *op);
+
+/* Calls fn for every function of the levels in `levels` (bit 1 << ir_level); stops at the first false. */
+typedef bool pass_func_fn(ir_module *m, ir_func *f, pass_context *ctx, base_str *err);
+bool pass_each_func(ir_module *m, unsigned levels, pass_func_fn *fn, pass_context *ctx, base_str *err);
+#define PASS_ALL_LEVELS 15u
+
+/* Keeps the operations of a region, and of the regions in it, for which keep[id] is set. */
+void pass_sweep(ir_func *f, ir_region *r, const bool *keep);
+
+bool pass_has_level(const ir_module *m, ir_level level);
+ir_type pass_type_drop_lead(const ir_type *t); /* the feature axes of a tensor of a program */
+
+#endif
