@@ -1,0 +1,310 @@
+/* What has to be known of a kernel before code is emitted.
+ *
+ * Reductions with axes fall into components: those that feed one another or a common result.  A component is tiled when
+ * all of it has one shape, element by element, with an open or wide last axis; the rest is computed whole.  Levels
+ * count the walks that must be over before a value is known. */
+#include "passes/lower.h"
+
+#include <string.h>
+
+/* ---- shapes ---- */
+bool lower_is_empty(const ir_type *t) {
+    for (uint32_t i = 0; i < t->rank; i++)
+        if (t->dim[i] == 0)
+            return true;
+    return false;
+}
+
+size_t lower_axes(const ir_type *t, ir_dim *out) {
+    size_t n = 0;
+    for (uint32_t i = 0; i < t->rank; i++)
+        if (t->dim[i] != 1)
+            out[n++] = t->dim[i];
+    return n;
+}
+
+bool lower_is_scalar(const ir_type *t) {
+    ir_dim axes[IR_MAX_RANK];
+    return lower_axes(t, axes) == 0;
+}
+
+bool lower_same_axes(const ir_type *a, const ir_type *b) {
+    ir_dim x[IR_MAX_RANK], y[IR_MAX_RANK];
+    size_t n = lower_axes(a, x);
+    return n == lower_axes(b, y) && memcmp(x, y, n * sizeof *x) == 0;
+}
+
+static bool same_shape(const ir_type *a, const ir_type *b) {
+    return a->rank == b->rank && memcmp(a->dim, b->dim, a->rank * sizeof a->dim[0]) == 0;
+}
+
+/* ---- live operations and what they are ---- */
+static void mark_live(lower *L) {
+    for (uint32_t i = 0; i < L->ret->n_args; i++)
+        L->info[L->ret->args[i]].live = true;
+    for (size_t i = L->k->body.n; i-- > 0;) {
+        ir_id id = L->k->body.ops[i];
+        const ir_op *op = ir_at(L->k, id);
+        for (uint32_t a = 0; L->info[id].live && a < op->n_args; a++)
+            L->info[op->args[a]].live = true;
+    }
+}
+
+static bool check_op(const lower *L, const ir_op *op, base_str *err) {
+    if (op->code != IR_REDUCE)
+        return true;
+    ir_kind kind = ir_kind_of(op);
+    if (kind < IR_KIND_MEAN && op->n_args == (kind == IR_KIND_SOFTMAX ? 2 : 1))
+        return true;
+    base_str_addf(err, "lower: kernel %s: reduce %s must go through expand first", L->k->name, ir_kind_text(kind));
+    return false;
+}
+
+/* ---- components ---- */
+static uint32_t find(lower *L, uint32_t c) {
+    while (L->info[c].comp != c)
+        c = L->info[c].comp = L->info[L->info[c].comp].comp;
+    return c;
+}
+
+/* comp of an operation that is no featured reduction points to one; of a featured reduction it is the tree. */
+static uint32_t component(lower *L, ir_id id) { return L->info[id].comp ? find(L, L->info[id].comp) : 0; }
+
+static void unite_args(lower *L, ir_id id) {
+    const ir_op *op = ir_at(L->k, id);
+    uint32_t comp = L->info[id].featured ? (L->info[id].comp = id) : 0;
+    for (uint32_t a = 0; a < op->n_args; a++) {
+        uint32_t other = component(L, op->args[a]);
+        if (comp && other && comp != other)
+            L->info[other].comp = comp;
+        else if (other && !comp)
+            comp = other;
+    }
+    L->info[id].comp = comp;
+}
+
+static void describe(lower *L, ir_id id) {
+    const ir_op *op = ir_at(L->k, id);
+    lower_info *in = &L->info[id];
+    in->scalar = lower_is_scalar(&op->type);
+    in->empty = lower_is_empty(&op->type);
+    in->featured = op->code == IR_REDUCE && !in->scalar && !in->empty;
+    in->edge_fold = op->type.space == IR_EDGE && op->code == IR_FOLD;
+    for (uint32_t a = 0; op->type.space == IR_EDGE && a < op->n_args; a++)
+        in->edge_fold |= L->info[op->args[a]].edge_fold;
+    unite_args(L, id);
+}
+
+/* ---- tiles ---- */
+typedef struct component_facts {
+    bool whole; /* tiles are impossible */
+    const ir_type *shape;
+    int64_t bytes; /* of its accumulators; < 0: not constant, or beyond counting */
+} component_facts;
+
+static int64_t type_bytes(const ir_type *t) {
+    int64_t n = (int64_t)ir_dtype_bytes(t->dtype);
+    for (uint32_t i = 0; i < t->rank; i++) {
+        if (t->dim[i] < 0 || t->dim[i] > LOWER_WHOLE_BYTES)
+            return -1;
+        n *= t->dim[i];
+        if (n > LOWER_WHOLE_BYTES)
+            return -1;
+    }
+    return n;
+}
+
+static int64_t acc_bytes(lower *L, const ir_op *op) {
+    const ir_type *arg = &ir_at(L->k, op->args[0])->type;
+    int64_t value = type_bytes(&op->type), first = type_bytes(arg);
+    if (value < 0 || first < 0)
+        return -1;
+    ir_kind kind = ir_kind_of(op);
+    if (kind == IR_KIND_SOFTMAX)
+        return value + 2 * first;
+    if (kind == IR_KIND_LOGSUMEXP)
+        return 2 * value;
+    return kind == IR_KIND_ARGMIN || kind == IR_KIND_ARGMAX ? value + first : value;
+}
+
+static void add_reduction(lower *L, component_facts *c, ir_id id) {
+    const ir_op *op = ir_at(L->k, id);
+    if (c->shape && !same_shape(c->shape, &op->type))
+        c->whole = true;
+    c->shape = &op->type;
+    for (uint32_t a = 0; a < op->n_args; a++)
+        c->whole |= L->info[op->args[a]].edge_fold;
+    int64_t bytes = acc_bytes(L, op);
+    c->bytes = bytes < 0 || c->bytes < 0 ? -1 : c->bytes + bytes;
+}
+
+static void judge_components(lower *L, component_facts *facts) {
+    for (size_t i = 0; i < L->k->body.n; i++) {
+        ir_id id = L->k->body.ops[i];
+        uint32_t c = L->info[id].live ? component(L, id) : 0;
+        if (!c)
+            continue;
+        const ir_op *op = ir_at(L->k, id);
+        if (L->info[id].featured)
+            add_reduction(L, &facts[c], id);
+        else if (op->code == IR_FOLD || op->code == IR_REDUCE || op->code == IR_TOTAL)
+            facts[c].whole = true; /* needs other elements than its own */
+    }
+    for (uint32_t i = 0; i < L->ret->n_args; i++) {
+        ir_id v = L->ret->args[i];
+        uint32_t c = component(L, v);
+        if (c && (!facts[c].shape || !same_shape(facts[c].shape, &L->k->results[i].type) || L->info[v].edge_fold))
+            facts[c].whole = true;
+    }
+}
+
+static void choose_tiles(lower *L) {
+    component_facts *facts = base_arena_new_array(L->scratch, component_facts, L->k->n_ops);
+    judge_components(L, facts);
+    for (size_t i = 0; i < L->k->body.n; i++) {
+        ir_id id = L->k->body.ops[i];
+        uint32_t c = component(L, id);
+        if (L->info[id].featured && c)
+            L->info[id].tiled = !facts[c].whole && (facts[c].bytes < 0 || facts[c].bytes > LOWER_WHOLE_BYTES);
+    }
+}
+
+/* ---- levels ---- */
+static void count_levels(lower *L, ir_id id) {
+    const ir_op *op = ir_at(L->k, id);
+    lower_info *in = &L->info[id];
+    for (uint32_t a = 0; a < op->n_args; a++) {
+        const lower_info *arg = &L->info[op->args[a]];
+        in->level = arg->level > in->level ? arg->level : in->level;
+        in->tiled_level = arg->tiled_level > in->tiled_level ? arg->tiled_level : in->tiled_level;
+    }
+    if (op->code == IR_REDUCE && !in->empty) {
+        in->level += !in->tiled;
+        in->tiled_level += in->tiled;
+    }
+}
+
+/* ---- folds that need no array: used in one nest only, whose outer loops are just the axes of the fold ---- */
+typedef struct fold_root {
+    const ir_type *shape; /* of the nest */
+    ir_space space;
+    bool no_inline;   /* the nest is tiled, or belongs to a fold */
+    bool inner_score; /* shape is a score with further loops inside */
+    bool *scalar_nest;
+} fold_root;
+
+/* Axes of t as a mask of positions counted from the right. */
+static unsigned axis_mask(const ir_type *t) {
+    unsigned mask = 0;
+    for (uint32_t i = 0; i < t->rank; i++)
+        if (t->dim[i] != 1)
+            mask |= 1u << (t->rank - 1 - i);
+    return mask;
+}
+
+/* Are the axes of `inner` the leading axes of `outer`? */
+static bool leads(unsigned inner, unsigned outer) {
+    if ((inner & outer) != inner)
+        return false;
+    unsigned rest = outer & ~inner;
+    return rest == 0 || rest < (inner & (~inner + 1));
+}
+
+static void visit_fold(lower *L, ir_id id, const fold_root *root, bool **nest) {
+    const ir_type *t = &ir_at(L->k, id)->type;
+    lower_info *in = &L->info[id];
+    if (in->scalar || in->empty)
+        return;
+    unsigned own = axis_mask(t), all = axis_mask(root->shape);
+    in->uses += root->no_inline || root->space != t->space || !leads(own, all) ? 2 : 1;
+    nest[id] = own == all && !root->inner_score ? root->scalar_nest : NULL;
+}
+
+static void visit_root(lower *L, ir_id value, const fold_root *root, bool **nest, ir_id *stack) {
+    size_t n = 0;
+    uint32_t mark = ++L->next_mark;
+    stack[n++] = value;
+    L->info[value].mark = mark;
+    while (n) {
+        ir_id id = stack[--n];
+        const ir_op *op = ir_at(L->k, id);
+        if (op->code == IR_FOLD)
+            visit_fold(L, id, root, nest);
+        if (op->code == IR_FOLD || op->code == IR_REDUCE || op->code == IR_TOTAL)
+            continue;
+        for (uint32_t a = 0; a < op->n_args; a++)
+            if (L->info[op->args[a]].mark != mark) {
+                L->info[op->args[a]].mark = mark;
+                stack[n++] = op->args[a];
+            }
+    }
+}
+
+static void visit_reduction(lower *L, ir_id id, bool **nest, ir_id *stack) {
+    const ir_op *op = ir_at(L->k, id);
+    fold_root root = {.shape = &op->type, .space = IR_EDGE, .no_inline = L->info[id].tiled,
+                      .scalar_nest = &L->info[id].scalar_nest};
+    if (op->code == IR_TOTAL)
+        root = (fold_root){.shape = &ir_at(L->k, op->args[0])->type, .space = IR_ROW,
+                           .scalar_nest = &L->info[id].scalar_nest};
+    if (op->code == IR_REDUCE && ir_kind_of(op) == IR_KIND_SOFTMAX) {
+        fold_root score = root;
+        score.shape = &ir_at(L->k, op->args[0])->type;
+        score.inner_score = !lower_same_axes(score.shape, root.shape);
+        visit_root(L, op->args[0], &score, nest, stack);
+        visit_root(L, op->args[1], &root, nest, stack);
+        return;
+    }
+    visit_root(L, op->args[0], &root, nest, stack);
+}
+
+static void visit_results(lower *L, bool **nest, ir_id *stack) {
+    for (uint32_t i = 0; i < L->ret->n_args; i++) {
+        ir_id v = L->ret->args[i];
+        fold_root root = {.shape = &L->k->results[i].type, .space = L->k->results[i].type.space,
+                          .scalar_nest = &L->result_scalar_nest[i]};
+        root.no_inline = L->info[v].tiled_level > 0;
+        visit_root(L, v, &root, nest, stack);
+    }
+}
+
+static void choose_inline_folds(lower *L) {
+    bool **nest = base_arena_new_array(L->scratch, bool *, L->k->n_ops);
+    ir_id *stack = base_arena_new_array(L->scratch, ir_id, L->k->n_ops + 1);
+    for (size_t i = 0; i < L->k->body.n; i++) {
+        ir_id id = L->k->body.ops[i];
+        const ir_op *op = ir_at(L->k, id);
+        if (!L->info[id].live || L->info[id].empty)
+            continue;
+        if (op->code == IR_REDUCE || op->code == IR_TOTAL) {
+            visit_reduction(L, id, nest, stack);
+        } else if (op->code == IR_FOLD) {
+            fold_root root = {.shape = &ir_at(L->k, op->args[0])->type, .space = op->type.space, .no_inline = true};
+            visit_root(L, op->args[0], &root, nest, stack);
+        }
+    }
+    visit_results(L, nest, stack);
+    for (ir_id id = 1; id < L->k->n_ops; id++) {
+        L->info[id].inline_fold = L->info[id].uses == 1;
+        if (L->info[id].inline_fold && nest[id])
+            *nest[id] = true;
+    }
+}
+
+bool lower_analyse(lower *L, base_str *err) {
+    mark_live(L);
+    for (size_t i = 0; i < L->k->body.n; i++) {
+        ir_id id = L->k->body.ops[i];
+        if (!L->info[id].live)
+            continue;
+        if (!check_op(L, ir_at(L->k, id), err))
+            return false;
+        describe(L, id);
+    }
+    choose_tiles(L);
+    for (size_t i = 0; i < L->k->body.n; i++)
+        if (L->info[L->k->body.ops[i]].live)
+            count_levels(L, L->k->body.ops[i]);
+    choose_inline_folds(L);
+    return true;
+}
