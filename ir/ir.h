@@ -259,6 +259,12 @@ ir_module *ir_parse(base_arena *arena, const char *name, const char *text, base_
 bool ir_verify(const ir_module *m, base_str *err);
 bool ir_verify_func(const ir_module *m, const ir_func *f, base_str *err);
 
+/* ---- ir_call.c: calls of kernels from programs.  dims: one per symbol of the callee, in dimensions of the caller. -- */
+bool ir_bind_call(const ir_func *caller, const ir_op *call, const ir_func *callee, ir_dim *dims, base_str *why);
+/* The type in the caller of result i. */
+bool ir_call_result(const ir_func *caller, const ir_op *call, const ir_func *callee, const ir_dim *dims, size_t i,
+                    ir_type *out, base_str *why);
+
 /* ---- ir_eval.c: the one evaluator of scalar operations; constant folding and the interpreters call it ------------ */
 /* code: an elementwise operation. dtype: of the operands (of operand 1 for select, of operand 0 for cast). */
 ir_scalar_value ir_eval(ir_opcode code, ir_dtype dtype, ir_dtype result, const ir_scalar_value *args);
