@@ -1,0 +1,125 @@
+/* Calls of kernels from programs: which dimension of the caller each symbol of the callee is.
+ *
+ * With a graph parameter g the leading axes are g.dst, g.src and g.edge, and symbols are found by matching the shapes
+ * of parameters; a symbol that no parameter shows, and every symbol of a call without a graph, is the caller's of the
+ * same name. */
+#include "ir/ir_check.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define UNBOUND INT64_MAX
+
+static bool graph_dim(const ir_func *caller, const ir_op *call, const char *what, ir_dim *out) {
+    int64_t graph = ir_int(call, IR_ATTR_GRAPH, -1);
+    char name[512];
+    uint32_t sym;
+    snprintf(name, sizeof name, "%s.%s", caller->params[graph].name, what);
+    if (!ir_sym_find(caller, name, &sym))
+        return false;
+    *out = ir_dim_sym(sym);
+    return true;
+}
+
+/* Where the kernel's graph has no name, its sizes are ".dst", ".src" and ".edge". */
+static bool bind_graph_sizes(const ir_func *caller, const ir_op *call, const ir_func *callee, ir_dim *dims, base_str *why) {
+    static const char *const names[] = {"dst", "src", "edge"};
+    for (int i = 0; i < 3; i++) {
+        char own[8] = ".";
+        uint32_t sym;
+        strcat(own, names[i]);
+        if (!ir_sym_find(callee, own, &sym))
+            continue;
+        if (!graph_dim(caller, call, names[i], &dims[sym])) {
+            base_str_addf(why, "the caller has no dimension %s.%s", caller->params[ir_int(call, IR_ATTR_GRAPH, -1)].name,
+                          names[i]);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool same_dim(const ir_func *f, ir_dim a, ir_dim b) {
+    ir_type x = {.rank = 1, .dim = {a}}, y = {.rank = 1, .dim = {b}};
+    return ir_check_same_shape(f, &x, &y);
+}
+
+/* The axis that a role puts in front; false: none. */
+static bool leading(const ir_func *caller, const ir_op *call, ir_role role, ir_dim *out, bool *known) {
+    int64_t graph = ir_int(call, IR_ATTR_GRAPH, -1);
+    *known = true;
+    if (role == IR_PARAM_FIELD || role == IR_OUT_PARAM)
+        return false;
+    if (graph < 0)
+        *out = ir_int(call, IR_ATTR_DIM, 0);
+    else if (role == IR_SRC)
+        *known = graph_dim(caller, call, "src", out);
+    else if (role == IR_EDGE_FIELD || role == IR_OUT_EDGE)
+        *known = graph_dim(caller, call, "edge", out);
+    else
+        *known = graph_dim(caller, call, "dst", out);
+    return true;
+}
+
+static bool match_dim(const ir_func *caller, ir_dim *dims, ir_dim formal, ir_dim actual) {
+    if (!ir_dim_is_sym(formal))
+        return formal == actual;
+    ir_dim *bound = &dims[ir_dim_sym_index(formal)];
+    if (*bound == UNBOUND)
+        *bound = actual;
+    return same_dim(caller, *bound, actual);
+}
+
+static bool match_param(const ir_func *caller, const ir_op *call, const ir_param *p, uint32_t i, ir_dim *dims, base_str *why) {
+    const ir_type *actual = &ir_at(caller, call->args[i])->type;
+    ir_dim lead;
+    bool known, has_lead = leading(caller, call, p->role, &lead, &known), ok = known;
+    ok = ok && actual->dtype == p->type.dtype && actual->rank == p->type.rank + has_lead;
+    ok = ok && (!has_lead || same_dim(caller, lead, actual->dim[0]));
+    for (uint32_t k = 0; ok && k < p->type.rank; k++)
+        ok = match_dim(caller, dims, p->type.dim[k], actual->dim[k + has_lead]);
+    if (!ok)
+        base_str_addf(why, "operand %u does not fit parameter '%s' of @%s", i, p->name, ir_word(call, IR_ATTR_CALLEE));
+    return ok;
+}
+
+bool ir_bind_call(const ir_func *caller, const ir_op *call, const ir_func *callee, ir_dim *dims, base_str *why) {
+    bool has_graph = ir_int(call, IR_ATTR_GRAPH, -1) >= 0;
+    for (size_t i = 0; i < callee->n_syms; i++) {
+        uint32_t sym;
+        dims[i] = !has_graph && ir_sym_find(caller, callee->syms[i], &sym) ? ir_dim_sym(sym) : UNBOUND;
+    }
+    if (has_graph && !bind_graph_sizes(caller, call, callee, dims, why))
+        return false;
+    for (uint32_t i = 0; i < callee->n_params; i++)
+        if (!match_param(caller, call, &callee->params[i], i, dims, why))
+            return false;
+    for (size_t i = 0; i < callee->n_syms; i++) {
+        uint32_t sym;
+        if (dims[i] == UNBOUND && ir_sym_find(caller, callee->syms[i], &sym))
+            dims[i] = ir_dim_sym(sym);
+        if (dims[i] == UNBOUND) {
+            base_str_addf(why, "dimension '%s' of @%s is not known here", callee->syms[i], callee->name);
+            return false;
+        }
+    }
+    return true;
+}
+
+bool ir_call_result(const ir_func *caller, const ir_op *call, const ir_func *callee, const ir_dim *dims, size_t i,
+                    ir_type *out, base_str *why) {
+    const ir_type *t = &callee->results[i].type;
+    ir_role role = t->space == IR_EDGE ? IR_OUT_EDGE : t->space == IR_ROW ? IR_OUT_ROW : IR_OUT_PARAM;
+    ir_dim lead;
+    bool known, has_lead = leading(caller, call, role, &lead, &known);
+    *out = (ir_type){.dtype = t->dtype, .rank = t->rank + has_lead};
+    if (!known || out->rank > IR_MAX_RANK) {
+        base_str_addf(why, "the type of result '%s' of @%s cannot be written here", callee->results[i].name, callee->name);
+        return false;
+    }
+    if (has_lead)
+        out->dim[0] = lead;
+    for (uint32_t k = 0; k < t->rank; k++)
+        out->dim[k + has_lead] = ir_dim_is_sym(t->dim[k]) ? dims[ir_dim_sym_index(t->dim[k])] : t->dim[k];
+    return true;
+}

@@ -1,0 +1,53 @@
+/* What the verifier's files share: ir_verify.c (rules of every level) and ir_verify_graph|loop|task.c. */
+#ifndef IR_CHECK_H
+#define IR_CHECK_H
+
+#include "ir/ir.h"
+
+#define IR_CHECK_DEPTH 66
+
+typedef struct ir_check {
+    const ir_module *m;
+    const ir_func *f;
+    base_str *err;
+    uint32_t *number;      /* as printed, by id; 0: not met yet */
+    unsigned char *scope;  /* by id: what stands below */
+    uint32_t last;
+    ir_id at;              /* the operation under examination */
+    const ir_region *in;   /* the region it stands in */
+    bool is_last;          /* it ends that region */
+    ir_id loops[IR_CHECK_DEPTH]; /* operations whose regions enclose it, outermost first */
+    int depth;
+    bool has_rows;
+    uint32_t *depth_of;    /* by id: number of enclosing regions */
+    ir_id *parent;         /* by id: operation whose region it stands in, 0: the body */
+} ir_check;
+enum { IR_UNSEEN, IR_VISIBLE, IR_GONE };
+
+bool ir_check_fail(ir_check *c, const char *fmt, ...) BASE_PRINTF(2, 3); /* always false */
+const ir_op *ir_check_arg(const ir_check *c, const ir_op *op, uint32_t i);
+bool ir_check_scalar_arg(ir_check *c, const ir_op *op, uint32_t i, ir_dtype dtype);
+bool ir_check_type_is(ir_check *c, const ir_op *op, ir_type want);
+bool ir_check_elementwise(ir_check *c, const ir_op *op); /* dtypes; shapes and spaces too */
+bool ir_check_kind(ir_check *c, const ir_op *op, ir_kind *out);
+bool ir_check_kind_on(ir_check *c, ir_kind k, ir_dtype t); /* primitive kinds, argmin, argmax */
+bool ir_check_param_index(ir_check *c, const ir_op *op, const ir_param **out);
+bool ir_check_last(ir_check *c, const ir_op *op, bool in_body);
+bool ir_check_region_args(ir_check *c, const ir_op *op, size_t n, const ir_type *types); /* types NULL: i64 */
+bool ir_check_same_shape(const ir_func *f, const ir_type *a, const ir_type *b); /* g.src is g.dst where square */
+
+/* Rules of a level for one operation; ir_check has done operand count, scope, attributes and form of the type. */
+bool ir_check_graph_op(ir_check *c, const ir_op *op);
+bool ir_check_loop_op(ir_check *c, const ir_op *op);
+bool ir_check_task_op(ir_check *c, const ir_op *op);
+bool ir_check_repeat(ir_check *c, const ir_op *op);
+bool ir_check_get(ir_check *c, const ir_op *op);
+bool ir_check_yield(ir_check *c, const ir_op *op);
+
+/* ir_call.c: what each symbol of the callee is at this call, in dimensions of the caller. */
+bool ir_bind_call(const ir_func *caller, const ir_op *call, const ir_func *callee, ir_dim *dims, base_str *why);
+/* The type in the caller of result i. */
+bool ir_call_result(const ir_func *caller, const ir_op *call, const ir_func *callee, const ir_dim *dims, size_t i,
+                    ir_type *out, base_str *why);
+
+#endif
