@@ -58,31 +58,6 @@ typedef struct callee {
     int64_t graph;
 } callee;
 
-#define UNBOUND INT64_MAX
-
-static bool bind_shape(callee *c, const ir_type *formal, const ir_type *actual, uint32_t lead) {
-    if (formal->rank + lead != actual->rank)
-        return false;
-    for (uint32_t i = 0; i < formal->rank; i++)
-        if (ir_dim_is_sym(formal->dim[i]) && c->sym[ir_dim_sym_index(formal->dim[i])] == UNBOUND)
-            c->sym[ir_dim_sym_index(formal->dim[i])] = actual->dim[i + lead];
-    return true;
-}
-
-/* "F" is the program's F for a kernel made by outline; ".dst" is the size of the graph the kernel is called on. */
-static void bind_by_name(plan *s, callee *c) {
-    for (size_t i = 0; i < c->kernel->n_syms; i++) {
-        const char *name = c->kernel->syms[i];
-        uint32_t at;
-        if (c->graph >= 0 && name[0] == '.')
-            name = base_arena_printf(s->h.scratch, "%s%s", s->p->params[c->graph].name, name);
-        else if (c->graph >= 0)
-            continue;
-        if (c->sym[i] == UNBOUND && ir_sym_find(s->p, name, &at))
-            c->sym[i] = ir_dim_sym(at);
-    }
-}
-
 static bool find_callee(plan *s, const ir_op *op, callee *c) {
     const char *name = ir_word(op, IR_ATTR_CALLEE);
     c->kernel = ir_func_find(s->h.m, name, IR_LEVEL_KERNEL);
@@ -95,43 +70,20 @@ static bool find_callee(plan *s, const ir_op *op, callee *c) {
     return false;
 }
 
-static ir_dim graph_dim(plan *s, int64_t graph, const char *end) {
-    const char *name = base_arena_printf(s->h.scratch, "%s%s", s->p->params[graph].name, end);
-    return ir_dim_sym(ir_sym(s->h.m, s->h.t, name));
-}
-
 static bool resolve_callee(plan *s, const ir_op *op, callee *c) {
     if (!find_callee(s, op, c))
         return false;
     c->graph = ir_int(op, IR_ATTR_GRAPH, -1);
-    c->rows = c->graph >= 0 ? graph_dim(s, c->graph, ".dst") : ir_int(op, IR_ATTR_DIM, 1);
+    c->rows = ir_int(op, IR_ATTR_DIM, 1);
+    uint32_t sym;
+    if (c->graph >= 0 && !ir_sym_find(s->p, base_arena_printf(s->h.scratch, "%s.dst", s->p->params[c->graph].name), &sym)) {
+        base_str_addf(s->h.err, "program '%s' has no dimension %s.dst", s->p->name, s->p->params[c->graph].name);
+        return false;
+    }
+    if (c->graph >= 0)
+        c->rows = ir_dim_sym(sym);
     c->sym = base_arena_new_array(s->h.scratch, ir_dim, c->kernel->n_syms + 1);
-    for (size_t i = 0; i < c->kernel->n_syms; i++)
-        c->sym[i] = UNBOUND;
-    bool fits = op->n_args == c->kernel->n_params;
-    for (size_t i = 0; fits && i < c->kernel->n_params; i++)
-        fits = bind_shape(c, &c->kernel->params[i].type, &ir_at(s->p, op->args[i])->type,
-                          c->kernel->params[i].role != IR_PARAM_FIELD);
-    if (fits && c->kernel->n_results == 1 && op->type.rank == c->kernel->results[0].type.rank + 1)
-        bind_shape(c, &c->kernel->results[0].type, &op->type, 1);
-    bind_by_name(s, c);
-    for (size_t i = 0; i < c->kernel->n_syms; i++)
-        fits = fits && c->sym[i] != UNBOUND;
-    if (!fits)
-        base_str_addf(s->h.err, "program '%s': the operands do not fit kernel '%s'", s->p->name, c->kernel->name);
-    return fits;
-}
-
-static ir_dim through(const callee *c, ir_dim d) { return ir_dim_is_sym(d) ? c->sym[ir_dim_sym_index(d)] : d; }
-
-static ir_type result_type(plan *s, const callee *c, size_t k) {
-    const ir_type *r = &c->kernel->results[k].type;
-    ir_type t = ir_scalar(r->dtype);
-    if (r->space != IR_UNIFORM)
-        t.dim[t.rank++] = r->space == IR_EDGE ? graph_dim(s, c->graph, ".edge") : c->rows;
-    for (uint32_t i = 0; i < r->rank && t.rank < IR_MAX_RANK; i++)
-        t.dim[t.rank++] = through(c, r->dim[i]);
-    return t;
+    return ir_bind_call(s->p, op, c->kernel, c->sym, s->h.err);
 }
 
 /* ---- slots ---- */
@@ -144,7 +96,14 @@ static slot *slot_of(plan *s, ir_id v) {
     return &s->slots[s->first[v]];
 }
 
+/* A result over one row is a scalar: the same bytes. */
+static ir_type drop_single(const ir_op *call, ir_type t) {
+    bool one_row = ir_int(call, IR_ATTR_GRAPH, -1) < 0 && t.rank == 1 && t.dim[0] == 1;
+    return one_row ? ir_scalar(t.dtype) : t;
+}
+
 static void add_slot(plan *s, ir_type type, ir_id home, bool of_call) {
+    pass_square_type(s->p, &type);
     slot fresh = {.type = type, .home = home, .of_call = of_call};
     base_push(s->h.scratch, s->slots, s->n_slots, s->cap_slots, fresh);
 }
@@ -158,8 +117,12 @@ static bool make_slots(plan *s, const ir_region *r, ir_id home) {
         if (op->code == IR_CALL) {
             if (!resolve_callee(s, op, &c))
                 return false;
-            for (size_t k = 0; k < c.kernel->n_results; k++)
-                add_slot(s, result_type(s, &c, k), home, true);
+            for (size_t k = 0; k < c.kernel->n_results; k++) {
+                ir_type t;
+                if (!ir_call_result(s->p, op, c.kernel, c.sym, k, &t, s->h.err))
+                    return false;
+                add_slot(s, drop_single(op, t), home, true);
+            }
         } else if (op->code == IR_REPEAT) {
             for (uint32_t k = 1; k < op->n_args; k++)
                 add_slot(s, ir_at(s->p, op->args[k])->type, home, false);
@@ -323,18 +286,18 @@ static bool yielded_before(plan *s, const ir_op *yield, uint32_t i) {
 static int64_t passed_on(plan *s, ir_id repeat, const ir_op *yield, uint32_t i) {
     const ir_op *v = ir_at(s->p, yield->args[i]);
     bool own = v->code == IR_ARG && slot_of(s, yield->args[i])->home == repeat &&
-               ir_type_equal(&v->type, carried_type(s, repeat, i));
+               ir_type_equal(&slot_of(s, yield->args[i])->type, carried_type(s, repeat, i));
     return own && !yielded_before(s, yield, i) ? ir_int(v, IR_ATTR_INDEX, 0) : -1;
 }
 
-/* The instance a carried value starts in.  It will be overwritten, so it must be nobody else's. */
-static ir_id start_of(plan *s, ir_id repeat, ir_id v, const char *name) {
+/* The instance a carried value starts in, and its name.  It will be overwritten, so it must be nobody else's. */
+static ir_id start_of(plan *s, ir_id repeat, ir_id v, const char **name) {
     slot *from = slot_of(s, v);
-    if (from->of_call && from->uses == 1 && from->home == slot_of(s, repeat)->home) {
-        from->owned = false; /* the repeat has it now */
-        return from->inst;
-    }
-    return make(s, &from->type, name);
+    if (!from->of_call || from->uses != 1 || from->home != slot_of(s, repeat)->home)
+        return make(s, &from->type, *name);
+    from->owned = false; /* the repeat has it now */
+    *name = ir_word(ir_at(s->h.t, from->inst), IR_ATTR_NAME);
+    return from->inst;
 }
 
 static carried new_carried(plan *s, const ir_op *repeat) {
@@ -353,7 +316,7 @@ static void make_carried(plan *s, ir_id id) {
     carried c = new_carried(s, op);
     for (uint32_t i = 0; i < c.n; i++) {
         const char *name = base_arena_printf(s->h.scratch, "%s.carried.%u", s->p->name, (unsigned)(s->first[id] + i));
-        c.current[i] = start_of(s, id, op->args[i + 1], name);
+        c.current[i] = start_of(s, id, op->args[i + 1], &name);
         if (passed_on(s, id, yield, i) >= 0)
             continue;
         c.spare[i] = make(s, carried_type(s, id, i), name);
@@ -530,7 +493,7 @@ static void claim_results(plan *s) {
     const ir_op *ret = ir_at(s->p, s->p->body.ops[s->p->body.n - 1]);
     for (uint32_t i = 0; i < ret->n_args; i++) {
         slot *v = slot_of(s, ret->args[i]);
-        if (v->of_call && !v->home && !v->inst && ir_type_equal(&v->type, &s->p->results[i].type))
+        if (v->of_call && !v->home && !v->inst)
             v->inst = s->results[i];
     }
 }

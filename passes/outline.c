@@ -46,8 +46,12 @@ static void list_ops(outline *s, ir_region *r, ir_id parent) {
         ir_id id = r->ops[i];
         base_push(s->scratch, s->order, s->n_order, s->cap_order, id);
         s->parent[id] = parent;
-        if (ir_at(s->p, id)->region)
-            list_ops(s, ir_at(s->p, id)->region, id);
+        ir_op *op = ir_at(s->p, id);
+        pass_square_type(s->p, &op->type);
+        if (op->code == IR_DIMSIZE)
+            ir_set_int(s->m, op, IR_ATTR_DIM, pass_square_dim(s->p, ir_int(op, IR_ATTR_DIM, 0)));
+        if (op->region)
+            list_ops(s, op->region, id);
     }
 }
 

@@ -1,6 +1,8 @@
 /* Shared by the passes: replacement maps, sweeping regions. */
 #include "passes/pass_util.h"
 
+#include <string.h>
+
 pass_map pass_map_new(const ir_func *f, base_arena *scratch) {
     return (pass_map){.to = base_arena_new_array(scratch, ir_id, f->n_ops), .n = f->n_ops};
 }
@@ -49,4 +51,22 @@ ir_type pass_type_drop_lead(const ir_type *t) {
     for (uint32_t i = 1; i < t->rank; i++)
         out.dim[out.rank++] = t->dim[i];
     return out;
+}
+
+ir_dim pass_square_dim(const ir_func *f, ir_dim d) {
+    if (!f->needs_square || !ir_dim_is_sym(d))
+        return d;
+    const char *name = f->syms[ir_dim_sym_index(d)];
+    size_t n = strlen(name);
+    if (n < 4 || strcmp(name + n - 4, ".src") != 0)
+        return d;
+    for (uint32_t i = 0; i < f->n_syms; i++)
+        if (strlen(f->syms[i]) == n && !memcmp(f->syms[i], name, n - 3) && !strcmp(f->syms[i] + n - 3, "dst"))
+            return ir_dim_sym(i);
+    return d;
+}
+
+void pass_square_type(const ir_func *f, ir_type *t) {
+    for (uint32_t i = 0; i < t->rank; i++)
+        t->dim[i] = pass_square_dim(f, t->dim[i]);
 }

@@ -23,5 +23,8 @@ void pass_sweep(ir_func *f, ir_region *r, const bool *keep);
 
 bool pass_has_level(const ir_module *m, ir_level level);
 ir_type pass_type_drop_lead(const ir_type *t); /* the feature axes of a tensor of a program */
+/* In a function with n_dst = n_src, g.src is written g.dst, so that equal shapes look equal. */
+ir_dim pass_square_dim(const ir_func *f, ir_dim d);
+void pass_square_type(const ir_func *f, ir_type *t);
 
 #endif
