@@ -1,0 +1,17 @@
+# The simulated CUDA device, and what runs on it.  Its hooks are those of -fsanitize=thread, so a build that uses that
+# sanitizer itself leaves the group out.
+if(NOT TIGA_SANITIZE MATCHES "thread")
+  set(sim_dir ${CMAKE_CURRENT_SOURCE_DIR}/cuda_sim)
+  add_library(cuda_sim SHARED ${sim_dir}/sim_core.c ${sim_dir}/sim_fiber.c ${sim_dir}/sim_warp.c ${sim_dir}/sim_memory.c
+                              ${sim_dir}/sim_build.c)
+  target_include_directories(cuda_sim PUBLIC ${sim_dir})
+  target_compile_options(cuda_sim PRIVATE -Wall -Wextra -Wshadow -Wswitch-enum -Wno-sign-compare -Werror)
+  target_compile_definitions(cuda_sim PRIVATE CUDA_SIM_HEADER="${sim_dir}/cuda_sim.h")
+  target_link_libraries(cuda_sim PRIVATE dl)
+
+  add_executable(test_cuda_sim ${sim_dir}/test_sim.c)
+  target_link_libraries(test_cuda_sim PRIVATE cuda_sim PkgConfig::CRITERION)
+  target_compile_definitions(test_cuda_sim PRIVATE SIM_WORK_DIR="${CMAKE_BINARY_DIR}")
+  add_test(NAME cuda_sim.device COMMAND test_cuda_sim --quiet)
+  set_tests_properties(cuda_sim.device PROPERTIES TIMEOUT 120 LABELS cuda_sim)
+endif()
