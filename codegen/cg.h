@@ -65,7 +65,37 @@ void cg_emit_helpers(cg_text *w, const cg_helpers *h);
 /* Does the expression of this operation call the C library's mathematics? "expf"; NULL: it does not. */
 const char *cg_libm(ir_opcode code, ir_dtype in);
 
+/* ---- cg_symbols.c: what functions and dimensions are called outside of themselves ---------------------------------- */
+/* The C name of a function: its own where possible.  No other function's name, nor that name with one of the endings we
+ * add (_rows, _rows32, _host ...), is the same.  Functions of one IR name (kernel, loop, task) share it. */
+const char *cg_symbol(const ir_module *m, base_arena *arena, const char *name);
+/* Position of a loop function in the module's table of kernels; -1: none. */
+int64_t cg_kernel_index(const ir_module *m, const char *name);
+const ir_func *cg_kernel_of(const ir_module *m, const ir_func *task); /* the graph kernel it calls, NULL for a program */
+/* "f32[F, 3]" */
+const char *cg_type_text(base_arena *arena, const ir_func *f, const ir_type *t);
+/* "src x: f32[F]"; in programs "x: f32[g.dst]" */
+const char *cg_field_text(base_arena *arena, const ir_func *f, const ir_param *p, bool result);
+/* What an array is indexed by and its feature axes, as in tiga_field_info. */
+typedef struct cg_field {
+    const char *at;   /* "SRC" */
+    int64_t graph;
+    uint32_t rank;
+    const ir_dim *shape;
+} cg_field;
+cg_field cg_field_of(const ir_func *task, const ir_param *p, bool result, bool program);
+
 /* ---- cg_host.c: task functions; shared with CUDA modules ---------------------------------------------------------- */
-bool cg_emit_host(const ir_module *m, const ir_func *task, cg_text *w, base_arena *arena, base_str *err);
+/* `static int32_t NAME_host(const tiga_host *host, void *frame, const int64_t *dims)`, with the task IR as its banner.
+ * Refers to tiga_kernels[], the table of the module. */
+bool cg_emit_host(const ir_module *m, const ir_func *task, cg_text *w, cg_helpers *h, base_arena *arena, base_str *err);
+
+/* ---- cg_module.c: the tables at the end of a file; shared with CUDA modules --------------------------------------- */
+void cg_emit_tables(const ir_module *m, const cg_options *o, cg_text *w, base_arena *arena);
+
+/* ---- cg_c.c ---- */
+extern const char cg_abi_text[]; /* include/tiga/abi.h without its #include lines */
+/* "weighted_sum[F](src x: f32[F], ...) -> ..." as a comment, or the function's own text when there is no source. */
+void cg_banner(cg_text *w, base_arena *arena, const ir_func *f);
 
 #endif

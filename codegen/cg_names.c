@@ -62,7 +62,8 @@ bool cg_is_reserved(const char *word) {
 const char *cg_identifier(base_arena *arena, const char *want) {
     size_t n = strlen(want);
     bool digit = n == 0 || isdigit((unsigned char)want[0]) || want[0] == '_' || want[0] == '.';
-    char *s = base_arena_printf(arena, "%s%s", digit ? "v" : "", want);
+    const char *front = want[0] == '.' ? "n" : digit ? "v" : ""; /* ".dst" becomes n_dst */
+    char *s = base_arena_printf(arena, "%s%s", front, want);
     for (char *p = s; *p; ++p)
         if (!isalnum((unsigned char)*p) || (unsigned char)*p >= 128) *p = '_';
     if (!strncmp(s, "tiga", 4) || !strncmp(s, "TIGA", 4)) return base_arena_printf(arena, "u_%s", s);

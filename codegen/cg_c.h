@@ -1,0 +1,130 @@
+/* codegen, internal: the emitter of C loop functions.  cg_uses.c decides what is live, where a value is written and which
+ * values are folded into their user; cg_stmt.c writes statements; cg_lanes.c writes loops whose iterations go into vector
+ * registers; cg_vector.c writes the vector types and functions that were used. */
+#ifndef TIGA_CG_C_H
+#define TIGA_CG_C_H
+
+#include "codegen/cg.h"
+
+#define CG_WIDTHS 5     /* 1 2 4 8 16 lanes */
+#define CG_MAX_PIECES 24 /* a lanes loop of more vectors than this is a loop, not unrolled */
+#define CG_LOCAL_ELEMENTS 4096
+
+typedef struct cg_vectors {
+    bool type[CG_DTYPES][CG_WIDTHS];
+    bool op[IR_OP_COUNT][CG_DTYPES][CG_DTYPES][CG_WIDTHS]; /* dtype of operands, dtype of result */
+    bool load[CG_DTYPES][CG_WIDTHS], store[CG_DTYPES][CG_WIDTHS], splat[CG_DTYPES][CG_WIDTHS];
+    bool gather[CG_DTYPES][CG_WIDTHS][2]; /* 32- and 64-bit sources */
+    bool prefetch;
+} cg_vectors;
+
+/* A part of an array that lives in one variable: elements offset .. offset + lanes - 1. */
+typedef struct cg_piece {
+    int64_t offset;
+    int lanes;
+    const char *name;
+} cg_piece;
+
+typedef struct cg_place {
+    const char *name;  /* scalar or array */
+    size_t n_pieces;   /* > 0: the array is these variables */
+    cg_piece *pieces;
+    bool declared;     /* scalar: its declaration was written */
+    const char *vector; /* partials: the vector that holds all 16 while a loop runs */
+} cg_place;
+
+typedef struct cg_site { /* where an operation stands */
+    ir_region *region;
+    size_t pos;
+    ir_id loop;        /* operation that holds the region, 0 at the top */
+    uint32_t n_uses;   /* by live operations */
+    ir_id user;        /* the last of them */
+    bool live, aliased;
+    unsigned char vec;     /* cg_vec_class in the loop that is written in vectors now */
+    unsigned char mask_bytes; /* of a bool in vectors: size of the elements compared */
+} cg_site;
+
+typedef enum cg_vec_class { CG_SAME, CG_STEP, CG_SOURCE, CG_VECTOR } cg_vec_class;
+
+typedef struct cg_loop {
+    const ir_module *m;
+    ir_func *f;
+    base_arena *arena;
+    cg_helpers *help;
+    cg_vectors *vec;
+    base_str *err;
+    cg_text w;
+    cg_names names;
+    int source_bits;
+    cg_site *site;      /* by id */
+    const char **text;  /* by id: the value as an operand */
+    cg_place *place;    /* by id, for var and partials */
+    const char **field; /* names of the arrays, by parameter */
+    bool *field_used;
+    const char **dim;   /* names of dimensions, by symbol */
+    bool *dim_used;
+    const char *offsets, *sources, *args, *row_begin, *row_end, *n_rows, *edge_end, *scratch;
+    bool uses_offsets, uses_sources, uses_n_rows, uses_edge_end, failed;
+    /* the tile that encloses what is written now */
+    ir_id tile_arg;           /* its width argument; 0 outside */
+    int64_t tile_width;       /* constant, or 0 when known at run time only */
+    int64_t tile_capacity;
+    /* the piece of a lanes loop that is written now */
+    int lanes;                /* 0: not in vector code */
+    int64_t lane_offset;      /* constant offset of the piece */
+    size_t n_named;           /* values that got a name so far */
+    ir_id *scratch_vars;      /* arrays in scratch memory, in order */
+    const char **scratch_names; /* of their offsets */
+    size_t n_scratch, cap_scratch;
+} cg_loop;
+
+/* cg_uses.c */
+void cg_analyse(cg_loop *c);
+bool cg_foldable(const cg_loop *c, ir_id id);
+bool cg_constant(const cg_loop *c, ir_id id, int64_t *out);
+
+/* cg_stmt.c */
+void cg_region(cg_loop *c, const ir_region *r);
+void cg_statement(cg_loop *c, ir_id id);
+ir_id cg_region_arg(const cg_loop *c, const ir_op *loop, int64_t index); /* live, else 0 */
+void cg_set_value(cg_loop *c, ir_id id, const char *ctype, const char *expr, bool atom);
+void cg_expression(cg_loop *c, ir_id id);
+void cg_edge_bounds(cg_loop *c, const ir_op *op, const char **begin, const char **end);
+void cg_prefetch(cg_loop *c, ir_id edges, const char *e);
+
+/* cg_place.c: arrays and variables, and the text of their elements */
+const char *cg_dim_text(cg_loop *c, ir_dim d);
+int64_t cg_elements(const cg_loop *c, ir_id var, int64_t tile); /* -1: known at run time only */
+/* "x[j * F + k]" of a load, store, read or set */
+const char *cg_element(cg_loop *c, ir_id id);
+const char *cg_flat_index(cg_loop *c, const char *const *index, const char *const *dims, size_t n);
+size_t cg_load_index(cg_loop *c, const ir_op *op, const char **index, const char **dims);
+void cg_declare_var(cg_loop *c, ir_id id);
+void cg_declare_partials(cg_loop *c, ir_id id);
+const char *cg_write_place(cg_loop *c, ir_id id); /* of a set: "acc[l]", with the type in front at a declaration */
+void cg_collect_scratch(cg_loop *c);
+void cg_scratch_lines(cg_loop *c, cg_text *w, bool total_only);
+
+/* cg_lanes.c */
+bool cg_vectorizable(cg_loop *c, ir_id loop); /* fills site.vec of its operations */
+bool cg_in_registers(cg_loop *c, ir_id var, cg_piece **pieces, size_t *n);
+void cg_lanes(cg_loop *c, ir_id loop);
+void cg_sixteen(cg_loop *c, ir_id loop); /* edges and range with {lanes = 16} and a vectorizable body */
+void cg_tiles(cg_loop *c, ir_id loop);
+const cg_piece *cg_piece_at(const cg_loop *c, const cg_place *p);
+
+/* cg_vector.c */
+int cg_log2(int lanes);
+const char *cg_vector_type(cg_loop *c, ir_dtype t, int lanes);
+void cg_emit_vectors(cg_text *w, const cg_vectors *v, cg_helpers *h, base_arena *arena);
+
+/* cg_loop.c */
+typedef struct cg_loop_facts {
+    bool walks_edges; /* there is a NAME_rows64 too */
+    bool needs_scratch; /* there is a NAME_scratch_bytes */
+} cg_loop_facts;
+/* The functions NAME_rows32, NAME_rows64 and NAME_scratch_bytes of one loop function. */
+bool cg_emit_loop(const ir_module *m, ir_func *f, cg_text *w, cg_helpers *h, cg_vectors *v, base_arena *arena, cg_loop_facts *facts,
+                  base_str *err);
+
+#endif

@@ -1,0 +1,321 @@
+/* Statements of a loop function, one a line, in the order of the IR. */
+#include "codegen/cg_c.h"
+
+#include <string.h>
+
+#define LONG_EXPRESSION 96 /* longer than this gets a name of its own */
+
+ir_id cg_region_arg(const cg_loop *c, const ir_op *loop, int64_t index) {
+    for (size_t i = 0; i < loop->region->n; ++i) {
+        ir_id id = loop->region->ops[i];
+        const ir_op *op = ir_at(c->f, id);
+        if (op->code == IR_ARG && ir_int(op, IR_ATTR_INDEX, 0) == index) return c->site[id].n_uses ? id : 0;
+    }
+    return 0;
+}
+
+/* ---- values ------------------------------------------------------------------------------------------------------ */
+static const char *value_name(cg_loop *c, ir_id id) {
+    const ir_op *op = ir_at(c->f, id);
+    if (op->code == IR_LOAD) {
+        const char *field = c->f->params[ir_int(op, IR_ATTR_FIELD, 0)].name;
+        const char *at = op->n_args ? c->text[op->args[0]] : "value";
+        return base_arena_printf(c->arena, "%s_%s", field, !op->n_args || strlen(at) <= 2 ? at : "at");
+    }
+    if (op->code == IR_COLLAPSE) return ir_kind_text(ir_kind_of(ir_at(c->f, op->args[0])));
+    if (op->code == IR_SOURCE) return "source";
+    if (op->code == IR_DEGREE) return "degree";
+    if (op->code == IR_READ && c->place[op->args[0]].name) return base_arena_printf(c->arena, "%s_was", c->place[op->args[0]].name);
+    return base_arena_printf(c->arena, "t%u", id);
+}
+
+void cg_set_value(cg_loop *c, ir_id id, const char *ctype, const char *expr, bool atom) {
+    if (cg_foldable(c, id) && strlen(expr) <= LONG_EXPRESSION) {
+        c->text[id] = atom ? expr : base_arena_printf(c->arena, "(%s)", expr);
+        return;
+    }
+    const char *name = cg_name(&c->names, value_name(c, id));
+    cg_line(&c->w, "const %s %s = %s;", ctype, name, expr);
+    c->text[id] = name;
+    c->n_named++;
+}
+
+static ir_dtype operand_dtype(const cg_loop *c, const ir_op *op) {
+    return ir_at(c->f, op->args[op->code == IR_SELECT ? 1 : 0])->type.dtype;
+}
+
+void cg_expression(cg_loop *c, ir_id id) {
+    const ir_op *op = ir_at(c->f, id);
+    const char *args[3] = {NULL, NULL, NULL};
+    for (uint32_t i = 0; i < op->n_args; ++i) args[i] = c->text[op->args[i]];
+    bool atom;
+    const char *e = cg_expr(c->help, c->arena, op->code, operand_dtype(c, op), op->type.dtype, args, &atom);
+    cg_set_value(c, id, cg_ctype(op->type.dtype), e, atom);
+}
+
+/* An operand of `[...]`, without its outer parentheses. */
+static void load(cg_loop *c, ir_id id) {
+    const ir_op *op = ir_at(c->f, id);
+    const char *e = cg_element(c, id);
+    bool is_bool = op->type.dtype == IR_BOOL;
+    cg_set_value(c, id, cg_ctype(op->type.dtype), is_bool ? base_arena_printf(c->arena, "%s != 0", e) : e, !is_bool);
+}
+
+static void read_place(cg_loop *c, ir_id id) {
+    const char *e = cg_element(c, id);
+    if (c->site[id].aliased) c->text[id] = e;
+    else cg_set_value(c, id, cg_ctype(ir_at(c->f, id)->type.dtype), e, true);
+}
+
+static void source(cg_loop *c, ir_id id) {
+    const char *e = c->text[ir_at(c->f, id)->args[0]];
+    c->uses_sources = true;
+    cg_set_value(c, id, "int64_t", base_arena_printf(c->arena, "%s < 0 ? -1 : (int64_t)%s[%s]", e, c->sources, e), false);
+}
+
+static void degree(cg_loop *c, ir_id id) {
+    const char *i = c->text[ir_at(c->f, id)->args[0]];
+    c->uses_offsets = true;
+    cg_set_value(c, id, "int64_t", base_arena_printf(c->arena, "%s[%s + 1] - %s[%s]", c->offsets, i, c->offsets, i), false);
+}
+
+static void dimsize(cg_loop *c, ir_id id) { c->text[id] = cg_dim_text(c, ir_find_attr(ir_at(c->f, id), IR_ATTR_DIM)->i); }
+
+static void store(cg_loop *c, ir_id id) {
+    const ir_op *op = ir_at(c->f, id);
+    cg_line(&c->w, "%s = %s;", cg_element(c, id), c->text[op->args[op->n_args - 1]]);
+}
+
+static void set(cg_loop *c, ir_id id) {
+    const ir_op *op = ir_at(c->f, id);
+    cg_line(&c->w, "%s = %s;", cg_write_place(c, id), c->text[op->args[op->n_args - 1]]);
+}
+
+/* ---- partial results --------------------------------------------------------------------------------------------- */
+static void accum_arg(cg_loop *c, const ir_op *op, ir_kind k, const char *lane) {
+    const cg_place *p = &c->place[op->args[0]];
+    ir_dtype t = ir_at(c->f, op->args[0])->type.dtype;
+    c->help->arg_better[k][t] = true;
+    size_t mark = cg_names_mark(&c->names);
+    const char *v = cg_name(&c->names, "candidate"), *slot = cg_name(&c->names, "slot");
+    cg_open(&c->w, "%s", "");
+    cg_line(&c->w, "const int64_t %s = %s & 15;", slot, lane);
+    cg_line(&c->w, "const %s %s = %s;", cg_ctype(t), v, c->text[op->args[2]]);
+    cg_open(&c->w, "if (tiga_%s_%s(%s, %s, %s[%s], %s[%s]))", ir_kind_text(k), ir_dtype_text(t), v, c->text[op->args[3]], p->name, slot,
+            p->pieces->name, slot);
+    cg_line(&c->w, "%s[%s] = %s;", p->name, slot, v);
+    cg_line(&c->w, "%s[%s] = %s;", p->pieces->name, slot, c->text[op->args[3]]);
+    cg_close(&c->w, "");
+    cg_close(&c->w, "");
+    cg_names_release(&c->names, mark);
+}
+
+static void accum(cg_loop *c, ir_id id) {
+    const ir_op *op = ir_at(c->f, id), *partials = ir_at(c->f, op->args[0]);
+    ir_kind k = ir_kind_of(partials);
+    const char *lane = c->text[op->args[1]];
+    if (k == IR_KIND_ARGMIN || k == IR_KIND_ARGMAX) {
+        accum_arg(c, op, k, lane);
+        return;
+    }
+    const char *slot = base_arena_printf(c->arena, "%s[%s & 15]", c->place[op->args[0]].name, lane);
+    const char *args[2] = {slot, c->text[op->args[2]]};
+    bool atom;
+    ir_dtype t = partials->type.dtype;
+    cg_line(&c->w, "%s = %s;", slot, cg_expr(c->help, c->arena, cg_kind_op(k), t, t, args, &atom));
+}
+
+static void collapse(cg_loop *c, ir_id id) {
+    const ir_op *op = ir_at(c->f, id), *partials = ir_at(c->f, op->args[0]);
+    ir_kind k = ir_kind_of(partials);
+    ir_dtype t = partials->type.dtype;
+    c->help->collapse[k][t] = true;
+    const cg_place *p = &c->place[op->args[0]];
+    const char *call = base_arena_printf(c->arena, "tiga_collapse_%s_%s(%s%s%s)", ir_kind_text(k), ir_dtype_text(t), p->name,
+                                         p->pieces ? ", " : "", p->pieces ? p->pieces->name : "");
+    cg_set_value(c, id, cg_ctype(op->type.dtype), call, true);
+}
+
+/* ---- loops ------------------------------------------------------------------------------------------------------- */
+static void bind_arg(cg_loop *c, const ir_op *loop, int64_t index, const char *text) {
+    ir_id arg = cg_region_arg(c, loop, index);
+    if (arg) c->text[arg] = text;
+}
+
+static void counted(cg_loop *c, ir_id id, const char *want, const char *from, const char *to) {
+    const ir_op *op = ir_at(c->f, id);
+    size_t mark = cg_names_mark(&c->names);
+    const char *i = cg_name(&c->names, want);
+    cg_open(&c->w, "for (int64_t %s = %s; %s < %s; ++%s)", i, from, i, to, i);
+    bind_arg(c, op, 0, i);
+    if (op->code == IR_RANGE) bind_arg(c, op, 1, strcmp(from, "0") ? base_arena_printf(c->arena, "(%s - %s)", i, from) : i);
+    cg_region(c, op->region);
+    cg_close(&c->w, "");
+    cg_names_release(&c->names, mark);
+}
+
+void cg_edge_bounds(cg_loop *c, const ir_op *op, const char **begin, const char **end) {
+    const char *i = c->text[op->args[0]];
+    c->uses_offsets = true;
+    *begin = base_arena_printf(c->arena, "%s[%s]", c->offsets, i);
+    *end = base_arena_printf(c->arena, "%s[%s + 1]", c->offsets, i);
+}
+
+static void edges(cg_loop *c, ir_id id) {
+    const ir_op *op = ir_at(c->f, id);
+    size_t mark = cg_names_mark(&c->names);
+    const char *begin, *end;
+    cg_edge_bounds(c, op, &begin, &end);
+    ir_id lane = cg_region_arg(c, op, 2), src = cg_region_arg(c, op, 1);
+    if (lane) {
+        const char *first = cg_name(&c->names, "e_first");
+        cg_line(&c->w, "const int64_t %s = %s;", first, begin);
+        begin = first;
+    }
+    const char *e = cg_name(&c->names, "e"), *last = cg_name(&c->names, "e_end");
+    cg_open(&c->w, "for (int64_t %s = %s, %s = %s; %s < %s; ++%s)", e, begin, last, end, e, last, e);
+    bind_arg(c, op, 0, e);
+    if (lane) c->text[lane] = base_arena_printf(c->arena, "(%s - %s)", e, begin);
+    cg_prefetch(c, id, e);
+    if (src) {
+        const char *j = cg_name(&c->names, "j");
+        c->uses_sources = true;
+        cg_line(&c->w, "const int64_t %s = %s[%s];", j, c->sources, e);
+        c->text[src] = j;
+    }
+    cg_region(c, op->region);
+    cg_close(&c->w, "");
+    cg_names_release(&c->names, mark);
+}
+
+/* ---- prefetch ---------------------------------------------------------------------------------------------------- */
+typedef struct fetch {
+    const ir_op *load;
+    int64_t elements; /* from the element named by `load`, lanes at 0; */
+} fetch;
+
+static int64_t lanes_elements(const cg_loop *c, const ir_op *load) {
+    if (load->n_args < 2) return 1;
+    const ir_param *p = &c->f->params[ir_int(load, IR_ATTR_FIELD, 0)];
+    ir_id last = load->args[load->n_args - 1];
+    const ir_op *arg = ir_at(c->f, last);
+    int64_t n = 0;
+    if (arg->code != IR_ARG) return 1;
+    ir_id loop = c->site[last].loop;
+    if (ir_at(c->f, loop)->code == IR_LANES && cg_constant(c, ir_at(c->f, loop)->args[0], &n)) return n;
+    return p->type.dim[p->type.rank - 1] > 0 ? p->type.dim[p->type.rank - 1] : 32;
+}
+
+/* The lines of cache that a load of row `ahead` will touch, from the first lane on. Indices that are not known before the
+ * loop, other than lanes, count as 0. */
+static void fetch_lines(cg_loop *c, ir_id edges_id, const ir_op *load, const char *ahead) {
+    const char *index[IR_MAX_RANK + 1], *dims[IR_MAX_RANK + 1];
+    int64_t f = ir_int(load, IR_ATTR_FIELD, 0), n_elements = lanes_elements(c, load);
+    const char *keep[IR_MAX_RANK + 1];
+    for (uint32_t i = 0; i < load->n_args; ++i) {
+        ir_id a = load->args[i], loop = c->site[a].loop;
+        bool inside = false;
+        for (ir_id l = loop; l; l = c->site[l].loop) inside = inside || l == edges_id;
+        keep[i] = c->text[a];
+        bool lane = inside && loop && ir_at(c->f, a)->code == IR_ARG && ir_at(c->f, loop)->code == IR_LANES;
+        if (lane && ir_at(c->f, loop)->n_args > 1) c->text[a] = c->text[ir_at(c->f, loop)->args[1]];
+        else if (inside) c->text[a] = "0";
+        if (!c->text[a]) c->text[a] = "0";
+    }
+    c->text[load->args[0]] = ahead;
+    size_t n = cg_load_index(c, load, index, dims);
+    const char *at = cg_flat_index(c, index, dims, n);
+    for (uint32_t i = 0; i < load->n_args; ++i) c->text[load->args[i]] = keep[i];
+    int64_t line = 64 / (int64_t)ir_dtype_bytes(load->type.dtype);
+    c->field_used[f] = c->vec->prefetch = true;
+    for (int64_t k = 0; k < n_elements && k < 16 * line; k += line)
+        cg_line(&c->w, k ? "TIGA_PREFETCH(&%s[%s + %lld]);" : "TIGA_PREFETCH(&%s[%s]);", c->field[f], at, (long long)k);
+}
+
+static void find_fetches(const cg_loop *c, const ir_region *r, ir_id src, const ir_op **found, size_t *n) {
+    for (size_t i = 0; i < r->n && *n < 8; ++i) {
+        const ir_op *op = ir_at(c->f, r->ops[i]);
+        if (op->region) find_fetches(c, op->region, src, found, n);
+        if (op->code != IR_LOAD || !c->site[r->ops[i]].live || !op->n_args || op->args[0] != src) continue;
+        bool known = false;
+        for (size_t k = 0; k < *n; ++k) known = known || ir_int(found[k], IR_ATTR_FIELD, 0) == ir_int(op, IR_ATTR_FIELD, 0);
+        if (!known) found[(*n)++] = op;
+    }
+}
+
+/* Asks for the source rows of the edge `prefetch` places ahead.  That edge may belong to a later row of the chunk. */
+void cg_prefetch(cg_loop *c, ir_id id, const char *e) {
+    const ir_op *op = ir_at(c->f, id);
+    int64_t distance = ir_int(op, IR_ATTR_PREFETCH, 0);
+    ir_id src = cg_region_arg(c, op, 1);
+    if (distance <= 0 || !src) return;
+    const ir_op *found[8];
+    size_t n = 0;
+    find_fetches(c, op->region, src, found, &n);
+    if (!n) return;
+    c->uses_edge_end = c->uses_offsets = c->uses_sources = true;
+    size_t mark = cg_names_mark(&c->names);
+    const char *ahead = cg_name(&c->names, "ahead");
+    cg_open(&c->w, "if (%s + %lld < %s)", e, (long long)distance, c->edge_end);
+    cg_line(&c->w, "const int64_t %s = %s[%s + %lld];", ahead, c->sources, e, (long long)distance);
+    for (size_t i = 0; i < n; ++i) fetch_lines(c, id, found[i], ahead);
+    cg_close(&c->w, "");
+    cg_names_release(&c->names, mark);
+}
+
+/* ---- dispatch ---------------------------------------------------------------------------------------------------- */
+static void loop_statement(cg_loop *c, ir_id id) {
+    const ir_op *op = ir_at(c->f, id);
+    if (op->code == IR_ROWS) counted(c, id, c->f->rows_per_unit > 1 ? "unit" : "i", c->row_begin, c->row_end);
+    else if (op->code == IR_LOOP) counted(c, id, "n", "0", c->text[op->args[0]]);
+    else if (op->code == IR_LANES) cg_lanes(c, id);
+    else if (op->code == IR_TILES) cg_tiles(c, id);
+    else if (ir_int(op, IR_ATTR_LANES, 1) == IR_N_PARTIALS && cg_vectorizable(c, id)) cg_sixteen(c, id);
+    else if (op->code == IR_RANGE) counted(c, id, "r", c->text[op->args[0]], c->text[op->args[1]]);
+    else edges(c, id);
+}
+
+static void unsupported(cg_loop *c, const ir_op *op) {
+    if (!c->failed) cg_fail(c->err, "%s: cannot emit '%s' in a loop function", c->f->name, ir_op_describe(op->code)->text);
+    c->failed = true;
+}
+
+void cg_statement(cg_loop *c, ir_id id) {
+    const ir_op *op = ir_at(c->f, id);
+    switch (op->code) {
+    case IR_CONST: c->text[id] = cg_const(c->arena, op->type.dtype, ir_find_attr(op, IR_ATTR_VALUE)->v); break;
+    case IR_DIMSIZE: dimsize(c, id); break;
+    case IR_DEGREE: degree(c, id); break;
+    case IR_ARG: break;
+    case IR_ROWS: case IR_EDGES: case IR_RANGE: case IR_LOOP: case IR_LANES: case IR_TILES: loop_statement(c, id); break;
+    case IR_NUMROWS: c->text[id] = c->n_rows; c->uses_n_rows = true; break;
+    case IR_SOURCE: source(c, id); break;
+    case IR_LOAD: load(c, id); break;
+    case IR_STORE: store(c, id); break;
+    case IR_VAR: cg_declare_var(c, id); break;
+    case IR_READ: read_place(c, id); break;
+    case IR_SET: set(c, id); break;
+    case IR_PARTIALS: cg_declare_partials(c, id); break;
+    case IR_ACCUM: accum(c, id); break;
+    case IR_COLLAPSE: collapse(c, id); break;
+    case IR_ADD: case IR_SUB: case IR_MUL: case IR_DIV: case IR_REM: case IR_POW: case IR_MIN: case IR_MAX:
+    case IR_ATAN2: case IR_NEG: case IR_ABS: case IR_SIGN: case IR_EXP: case IR_EXPM1: case IR_LOG: case IR_LOG1P:
+    case IR_SQRT: case IR_FLOOR: case IR_CEIL: case IR_ROUND: case IR_SIN: case IR_COS: case IR_TAN: case IR_ASIN:
+    case IR_ACOS: case IR_ATAN: case IR_SINH: case IR_COSH: case IR_TANH: case IR_ERF: case IR_EQ: case IR_NE: case IR_LT:
+    case IR_LE: case IR_GT: case IR_GE: case IR_AND: case IR_OR: case IR_NOT: case IR_SELECT: case IR_CAST:
+        cg_expression(c, id);
+        break;
+    case IR_OP_NONE: case IR_OP_COUNT: case IR_FIELD: case IR_PARAM: case IR_BROADCAST: case IR_FOLD: case IR_REDUCE:
+    case IR_TOTAL: case IR_CALL: case IR_GET: case IR_REPEAT: case IR_YIELD: case IR_RET: case IR_BIND: case IR_INSTANCE:
+    case IR_ACQUIRE: case IR_DONE: case IR_RELEASE: case IR_COPY: case IR_LAUNCH: case IR_PAGES: case IR_READI:
+        unsupported(c, op);
+        break;
+    }
+}
+
+void cg_region(cg_loop *c, const ir_region *r) {
+    size_t mark = cg_names_mark(&c->names);
+    for (size_t i = 0; i < r->n && !c->failed; ++i)
+        if (c->site[r->ops[i]].live) cg_statement(c, r->ops[i]);
+    cg_names_release(&c->names, mark);
+}
