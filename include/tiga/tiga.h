@@ -1,4 +1,4 @@
-/* tiga: run compiled message functions on graphes.  Link with -ltiga.
+/* tiga: run compiled message functions on graphs.  Link with -ltiga.
  *
  *     tiga_context *ctx;  tiga_context_new(NULL, &ctx);
  *     tiga_module *m;     tiga_module_load(ctx, "model.so", &m);
@@ -39,14 +39,16 @@ TIGA_API const char *tiga_status_text(tiga_status status); /* static; "unknown s
 typedef struct tiga_context_options {
     size_t struct_bytes; /* sizeof(tiga_context_options) */
     int threads;         /* 0: one per available core (OMP_NUM_THREADS is honoured) */
-    int64_t host_budget_bytes; /* for buffers made by calls; < 0: unlimited */
+    int64_t host_budget_bytes; /* for buffers made by one call, results it allocates included; < 0: unlimited */
 } tiga_context_options;
 TIGA_API tiga_context_options tiga_context_defaults(void);
 /* options may be NULL.  *out is NULL on failure. */
 TIGA_API tiga_status tiga_context_new(const tiga_context_options *options, tiga_context **out);
 /* Frees what the context owns; graphs and modules of the context must have been freed before. NULL is fine. */
 TIGA_API void tiga_context_free(tiga_context *ctx);
+TIGA_API int tiga_context_threads(const tiga_context *ctx);
 TIGA_API const char *tiga_error_text(const tiga_context *ctx); /* "" when nothing failed; lives until the next call */
+TIGA_API tiga_status tiga_error_status(const tiga_context *ctx); /* of the failure that tiga_error_text describes */
 TIGA_API void tiga_error_clear(tiga_context *ctx);
 /* Makes a running tiga_call of this context return TIGA_E_INTERRUPTED soon.  Async-signal-safe, any thread. */
 TIGA_API void tiga_interrupt(tiga_context *ctx);
@@ -64,10 +66,17 @@ TIGA_API tiga_status tiga_array_new(tiga_context *ctx, int32_t dtype, int32_t ra
 TIGA_API tiga_array tiga_array_borrow(void *data, int32_t dtype, int32_t rank, const int64_t *shape);
 TIGA_API void tiga_array_free(tiga_array *a); /* a borrowed array is only reset */
 TIGA_API int64_t tiga_array_bytes(const tiga_array *a);
+/* A new owned array with the elements converted: float to integer truncates and saturates (NaN gives 0), anything to
+ * bool is `!= 0`, i64 to i32 wraps around, f64 to f32 rounds to nearest. */
+TIGA_API tiga_status tiga_array_convert(tiga_context *ctx, const tiga_array *a, int32_t dtype, tiga_array *out);
+TIGA_API const char *tiga_dtype_text(int32_t dtype);  /* "f32"; "unknown" for others */
+TIGA_API int32_t tiga_dtype_bytes(int32_t dtype);     /* 4; 0 for others */
+/* numpy files, versions 1 to 3: bool, int32, int64, float32, float64, little-endian.  Fortran order is turned into C
+ * order.  E_FILE cannot read; E_FORMAT malformed or truncated; E_TYPE another element type.  Writing is all or nothing. */
 TIGA_API tiga_status tiga_array_read_npy(tiga_context *ctx, const char *path, tiga_array *out);
 TIGA_API tiga_status tiga_array_write_npy(tiga_context *ctx, const char *path, const tiga_array *a);
 
-/* ---- graphs: immutable; counted ---- */
+/* ---- graphs: immutable; counted.  A graph may be used with any context and from several threads at once ---- */
 enum { TIGA_BORROW = 0, TIGA_COPY = 1 }; /* borrowed arrays must outlive the graph and not change */
 /* Validates: offsets begin at 0, never fall and end at the number of edges; 0 <= source < n_src.
  * offsets int64_t [n_dst + 1]; sources int32_t or int64_t [offsets[n_dst]] as source_bits says. */
@@ -77,9 +86,10 @@ TIGA_API tiga_status tiga_graph_from_csr(tiga_context *ctx, int64_t n_dst, int64
  * the order of the rows: tiga_graph_edge_order tells which input edge stands where. */
 TIGA_API tiga_status tiga_graph_from_coo(tiga_context *ctx, int64_t n_dst, int64_t n_src, int64_t n_edges,
                                          const int64_t *dst, const int64_t *src, tiga_graph **out);
-TIGA_API void tiga_graph_free(tiga_graph *g); /* NULL is fine */
+TIGA_API tiga_graph *tiga_graph_retain(tiga_graph *g); /* one more owner; returns g.  Threads: any */
+TIGA_API void tiga_graph_free(tiga_graph *g);          /* one owner less, the last one frees it.  NULL is fine */
 TIGA_API const tiga_csr *tiga_graph_csr(const tiga_graph *g);
-/* int64_t [n_edges]: input position of each edge; NULL when the graph was given as CSR. */
+/* int64_t [n_edges]: input position of each edge; NULL unless the graph came from tiga_graph_from_coo. */
 TIGA_API const int64_t *tiga_graph_edge_order(const tiga_graph *g);
 /* The relation seen from the sources, built at the first call and kept with g. *edge_of: int64_t [n_edges], the edge of
  * g that each edge of the transposed relation is. */
@@ -94,10 +104,17 @@ typedef struct tiga_graph_stats {
 } tiga_graph_stats;
 TIGA_API tiga_status tiga_graph_get_stats(tiga_context *ctx, tiga_graph *g, tiga_graph_stats *out);
 
-/* Files.  Format by content, then by name: Matrix Market (.mtx), SNAP edge lists (.txt .el .wel, any with # comments),
- * SciPy sparse .npz (csr); each may be gzipped (npz excepted).  Values of the file, if any, become *values with one
- * f32 or f64 or i64 per edge, in row order (free with tiga_array_free; values may be NULL).  Edges of a file run from
- * column to row (Matrix Market, npz) or from the first to the second number (edge lists). */
+/* Files.  Format by content, then by name: Matrix Market (.mtx), SNAP edge lists (.txt .el .wel ..., lines of
+ * `a b [weight]`, comments with # or %), SciPy sparse .npz (csr); text may be gzipped.
+ *   Matrix Market  entry (i, j) is an edge from column j to row i; duplicate entries are duplicate edges; symmetric
+ *                  files get their other triangle, appended after all entries.
+ *   edge lists     an edge from a to b; ids are kept, the graph is square with largest id + 1 nodes.
+ *   npz            row i holds the sources of destination i.
+ * Values of the file, if any, become *values (values may be NULL), one per edge in the order of the graph: i64 for whole
+ * numbers and f64 for others in text, the element type of the file in .npz; data is NULL when the file has none.  Free
+ * with tiga_array_free, change the type with tiga_array_convert.
+ * E_FILE cannot read; E_FORMAT, E_RANGE, E_TYPE the file is wrong, with `path:line: what: 'text'`; E_UNSUPPORTED complex,
+ * hermitian, dense, csc ...; E_MEMORY; E_INTERRUPTED. */
 typedef struct tiga_graph_file_options {
     size_t struct_bytes;
     void (*progress)(void *user, double fraction); /* may be NULL */
@@ -106,13 +123,15 @@ typedef struct tiga_graph_file_options {
 TIGA_API tiga_status tiga_graph_read(tiga_context *ctx, const char *path, const tiga_graph_file_options *options,
                                      tiga_graph **out, tiga_array *values);
 TIGA_API tiga_status tiga_graph_write_npz(tiga_context *ctx, const char *path, tiga_graph *g,
-                                          const tiga_array *values); /* values may be NULL: ones are written */
+                                          const tiga_array *values); /* NULL: f32 ones are written */
 /* Generators; the same bytes for the same arguments on every machine and with any number of threads. */
+/* 2^scale nodes, edge_factor * 2^scale edges, Graph500's .57 .19 .19 .05, ids scrambled */
 TIGA_API tiga_status tiga_graph_rmat(tiga_context *ctx, int scale, int64_t edge_factor, uint64_t seed, tiga_graph **out);
 TIGA_API tiga_status tiga_graph_uniform(tiga_context *ctx, int64_t n_nodes, int64_t degree, uint64_t seed,
                                         tiga_graph **out); /* degree random sources for every row */
 TIGA_API tiga_status tiga_graph_local(tiga_context *ctx, int64_t n_nodes, int64_t degree, tiga_graph **out);
-                                        /* row i reads i-degree/2 .. i+degree/2, wrapping: a regular periodic band */
+                                        /* row i reads the degree nearest rows i-degree/2 .. i+degree/2, wrapping; i itself
+                                         * only when degree is odd: a regular periodic band */
 
 /* ---- modules ---- */
 /* Opens a module made by tigac; checks ABI version and processor features before any of its code runs. */

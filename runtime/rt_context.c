@@ -1,0 +1,110 @@
+/* The context: options, the first error in words, interruption, and the account of buffers made by calls.
+ *
+ * tiga_interrupt is the one function that may run at the same time as others of the same context: it only stores to
+ * an atomic. */
+#include "runtime/runtime.h"
+
+#include <omp.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *tiga_version(void) { return TIGA_VERSION; }
+
+const char *tiga_status_text(tiga_status status) {
+    switch (status) {
+#define TIGA_STATUS(NAME, number, text)                                                                                \
+    case TIGA_##NAME:                                                                                                  \
+        return text;
+#include "tiga/tiga_status.def"
+#undef TIGA_STATUS
+    }
+    return "unknown status";
+}
+
+tiga_context_options tiga_context_defaults(void) {
+    tiga_context_options o;
+    memset(&o, 0, sizeof o);
+    o.struct_bytes = sizeof o;
+    o.host_budget_bytes = -1;
+    return o;
+}
+
+tiga_status tiga_context_new(const tiga_context_options *options, tiga_context **out) {
+    if (!out)
+        return TIGA_E_ARGUMENT;
+    *out = NULL;
+    tiga_context_options o = tiga_context_defaults();
+    if (options) { /* a caller built against another version: the fields both know */
+        if (options->struct_bytes < sizeof(size_t) || options->struct_bytes > 4096)
+            return TIGA_E_ARGUMENT;
+        memcpy(&o, options, options->struct_bytes < sizeof o ? options->struct_bytes : sizeof o);
+    }
+    if (o.threads < 0 || o.threads > 4096)
+        return TIGA_E_ARGUMENT;
+    tiga_context *ctx = base_alloc_zero(sizeof *ctx);
+    if (!ctx)
+        return TIGA_E_MEMORY;
+    ctx->threads = o.threads ? o.threads : omp_get_max_threads();
+    ctx->host_budget = o.host_budget_bytes;
+    atomic_init(&ctx->interrupted, 0);
+    *out = ctx;
+    return TIGA_OK;
+}
+
+void tiga_context_free(tiga_context *ctx) {
+    if (!ctx)
+        return;
+    rt_mem_free(ctx->scratch);
+    base_free(ctx);
+}
+
+int tiga_context_threads(const tiga_context *ctx) { return ctx ? ctx->threads : 0; }
+
+const char *tiga_error_text(const tiga_context *ctx) { return ctx ? ctx->error : ""; }
+
+tiga_status tiga_error_status(const tiga_context *ctx) { return ctx ? ctx->status : TIGA_E_ARGUMENT; }
+
+void tiga_error_clear(tiga_context *ctx) {
+    if (!ctx)
+        return;
+    ctx->status = TIGA_OK;
+    ctx->error[0] = 0;
+}
+
+void tiga_interrupt(tiga_context *ctx) {
+    if (ctx)
+        atomic_store(&ctx->interrupted, 1);
+}
+
+void rt_begin(tiga_context *ctx) {
+    if (ctx)
+        atomic_store_explicit(&ctx->interrupted, 0, memory_order_relaxed);
+}
+
+bool rt_interrupted(tiga_context *ctx) { return ctx && atomic_load_explicit(&ctx->interrupted, memory_order_relaxed); }
+
+tiga_status rt_fail(tiga_context *ctx, tiga_status status, const char *fmt, ...) {
+    if (!ctx || ctx->status != TIGA_OK)
+        return status;
+    ctx->status = status;
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(ctx->error, sizeof ctx->error, fmt, ap);
+    va_end(ap);
+    for (char *p = ctx->error; *p; p++) /* one line, whatever a file name holds */
+        if (*p == '\n' || *p == '\r')
+            *p = ' ';
+    return status;
+}
+
+tiga_status rt_account_take(tiga_context *ctx, int64_t n_bytes, const char *what) {
+    if (ctx->host_budget >= 0 && n_bytes > ctx->host_budget - ctx->host_live)
+        return rt_fail(ctx, TIGA_E_BUDGET, "%s needs %lld bytes on the host; %lld of its budget of %lld are in use", what,
+                       (long long)n_bytes, (long long)ctx->host_live, (long long)ctx->host_budget);
+    ctx->host_live += n_bytes;
+    if (ctx->host_live > ctx->host_peak)
+        ctx->host_peak = ctx->host_live;
+    return TIGA_OK;
+}
+
+void rt_account_give(tiga_context *ctx, int64_t n_bytes) { ctx->host_live -= n_bytes; }

@@ -1,0 +1,136 @@
+/* Launching a kernel over the rows of a domain.
+ *
+ * Rows are cut into chunks of about equal cost, cost = edges + ROW_COST per row, by binary search in the offsets, so a
+ * hub does not stall its neighbours.  Threads take chunks in order.  Every unit is computed alone, so nothing depends
+ * on how many threads or chunks there are.
+ *
+ * Whether threads are worth it: large launches always; a small one runs its first chunk here and is timed, and only
+ * when the rest would take longer than starting threads does, they get it. */
+#include "runtime/runtime.h"
+
+#include <time.h>
+
+enum { ROW_COST = 4, CHUNKS_PER_THREAD = 16, SCRATCH_ALIGN = 64 };
+static const double LARGE_BYTES = 2e6, CHUNK_MAX_BYTES = 4e6, CHUNK_MIN_BYTES = 16e3, START_SECONDS = 20e-6;
+
+typedef struct job {
+    const rt_launch *l;
+    tiga_rows_fn fn;
+    int64_t units, n_chunks, total_cost;
+    char *scratch;
+    int64_t scratch_each;
+    int64_t first; /* chunk that task 0 stands for */
+} job;
+
+/* Cost of all units before u. */
+static inline int64_t cost_before(const job *j, int64_t u) {
+    int64_t row = u == j->units ? j->l->n_rows : u * j->l->code->rows_per_unit;
+    return (j->l->graph ? j->l->graph->offsets[row] : 0) + ROW_COST * row;
+}
+
+/* First unit of chunk k: the smallest u with cost_before(u) >= total * k / n_chunks. */
+static int64_t chunk_begin(const job *j, int64_t k) {
+    if (k <= 0 || k >= j->n_chunks)
+        return k <= 0 ? 0 : j->units;
+    int64_t want = (int64_t)((__int128)j->total_cost * k / j->n_chunks), low = 0, high = j->units;
+    while (low < high) {
+        int64_t mid = low + (high - low) / 2;
+        if (cost_before(j, mid) < want)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+static void chunk_task(void *arg, int64_t task, int thread) {
+    const job *j = arg;
+    int64_t k = j->first + task, begin = chunk_begin(j, k), end = chunk_begin(j, k + 1);
+    if (begin == end)
+        return;
+    tiga_launch_args args = {.n_rows = j->l->n_rows, .dims = j->l->dims, .buffers = j->l->buffers};
+    if (j->l->graph)
+        args.graph = *j->l->graph;
+    args.scratch = j->scratch ? j->scratch + thread * j->scratch_each : NULL;
+    j->fn(&args, begin, end);
+}
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* Scratch for `threads` threads, fewer when the budget does not allow all; kept in the context for the next launch. */
+static tiga_status take_scratch(tiga_context *ctx, job *j, int *threads) {
+    const tiga_kernel_code *code = j->l->code;
+    int64_t each = code->scratch_bytes ? code->scratch_bytes(j->l->dims) : 0;
+    if (each <= 0)
+        return TIGA_OK;
+    if (each > INT64_MAX / 8192)
+        return rt_fail(ctx, TIGA_E_MEMORY, "%s: %lld bytes of scratch memory a thread", code->name, (long long)each);
+    each = (each + SCRATCH_ALIGN - 1) / SCRATCH_ALIGN * SCRATCH_ALIGN;
+    while (*threads > 1 && ctx->host_budget >= 0 && *threads * each > ctx->host_budget - ctx->host_live)
+        --*threads;
+    tiga_status status = rt_account_take(ctx, *threads * each, code->name);
+    if (status != TIGA_OK)
+        return status;
+    if (ctx->scratch_bytes < *threads * each) {
+        rt_mem_free(ctx->scratch);
+        ctx->scratch = NULL;
+        ctx->scratch_bytes = 0;
+        status = rt_mem_take(ctx, *threads * each, 1, false, code->name, &ctx->scratch);
+        if (status != TIGA_OK) {
+            rt_account_give(ctx, *threads * each);
+            return status;
+        }
+        ctx->scratch_bytes = *threads * each;
+    }
+    j->scratch = ctx->scratch;
+    j->scratch_each = each;
+    return TIGA_OK;
+}
+
+/* Runs the chunks; false: interrupted. */
+static bool run_chunks(tiga_context *ctx, job *j, double bytes, int threads) {
+    if (threads <= 1 || j->n_chunks <= 1 || bytes >= LARGE_BYTES)
+        return rt_parallel_for(ctx, threads, j->n_chunks, chunk_task, j);
+    double start = now();
+    chunk_task(j, 0, 0);
+    double rest = (now() - start) * (double)(j->n_chunks - 1);
+    j->first = 1;
+    return rt_parallel_for(ctx, rest < START_SECONDS ? 1 : threads, j->n_chunks - 1, chunk_task, j);
+}
+
+static void plan_chunks(job *j, double bytes, int threads) {
+    double n = bytes / CHUNK_MAX_BYTES, most = bytes / CHUNK_MIN_BYTES;
+    double fair = threads > 1 ? (double)threads * CHUNKS_PER_THREAD : 1;
+    n = n < fair ? fair : n;
+    if (n > most && bytes >= LARGE_BYTES)
+        n = most;
+    j->n_chunks = n < (double)j->units ? (int64_t)n : j->units;
+    if (j->n_chunks < 1)
+        j->n_chunks = 1;
+}
+
+tiga_status rt_launch_run(tiga_context *ctx, const rt_launch *l) {
+    const tiga_kernel_code *code = l->code;
+    job j = {.l = l, .fn = l->graph && l->graph->source_bits == 64 ? code->rows64 : code->rows32};
+    if (l->n_rows <= 0)
+        return TIGA_OK;
+    if (!j.fn || code->rows_per_unit < 1)
+        return rt_fail(ctx, TIGA_E_INTERNAL, "%s: the module has no code for this graph", code->name);
+    j.units = (l->n_rows - 1) / code->rows_per_unit + 1;
+    j.total_cost = (l->graph ? l->graph->n_edges : 0) + ROW_COST * l->n_rows;
+    double bytes = (double)j.total_cost * (8 + (double)l->output_bytes / (double)l->n_rows);
+    int threads = ctx->threads < j.units ? ctx->threads : (int)j.units;
+    plan_chunks(&j, bytes, threads);
+    tiga_status status = take_scratch(ctx, &j, &threads);
+    if (status != TIGA_OK)
+        return status;
+    if (!run_chunks(ctx, &j, bytes, threads))
+        status = rt_fail(ctx, TIGA_E_INTERRUPTED, "%s: interrupted", code->name);
+    if (j.scratch)
+        rt_account_give(ctx, threads * j.scratch_each);
+    return status;
+}

@@ -1,0 +1,210 @@
+/* runtime: context, arrays, graphs, their files, threads, loading of modules, launching of kernels.  Knows nothing of
+ * the IR.  This is the table of contents; what users see is include/tiga/tiga.h.
+ *
+ * Errors: a function that can fail takes the context, leaves one line in it through rt_fail and returns the status.
+ * Threads: a context belongs to one thread at a time; a graph may be shared (its lazy parts are behind its lock). */
+#ifndef TIGA_RUNTIME_H
+#define TIGA_RUNTIME_H
+
+#include "base/base.h"
+#include "tiga/tiga.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* ---- rt_context.c: the context, its first error, interruption, the account of buffers made by calls ------------- */
+enum { RT_ERROR_BYTES = 2048 };
+
+struct tiga_context {
+    int threads;
+    int64_t host_budget; /* < 0: unlimited */
+    int64_t host_live, host_peak;
+    int64_t memory_limit; /* > 0: rt_mem_take refuses more than this at once (tests, fuzzing) */
+    atomic_int interrupted;
+    tiga_status status;
+    char error[RT_ERROR_BYTES];
+    void *scratch; /* of all threads of a launch; kept between launches */
+    int64_t scratch_bytes;
+};
+
+/* Keeps the text when it is the first since the last clear; returns `status` either way.  ctx may be NULL. */
+tiga_status rt_fail(tiga_context *ctx, tiga_status status, const char *fmt, ...) BASE_PRINTF(3, 4);
+bool rt_interrupted(tiga_context *ctx);
+void rt_begin(tiga_context *ctx); /* of every public call that can be interrupted: forgets earlier interruptions */
+/* Charges the host budget before an allocation; E_BUDGET names `what` and the figures. */
+tiga_status rt_account_take(tiga_context *ctx, int64_t n_bytes, const char *what);
+void rt_account_give(tiga_context *ctx, int64_t n_bytes);
+
+/* ---- rt_memory.c: aligned memory, huge pages, and what the machine can give ------------------------------------- */
+void *rt_mem_new(int64_t n_bytes, bool zero); /* 64-byte aligned, 2 MiB aligned and on huge pages when large */
+void rt_mem_free(void *p);
+int64_t rt_mem_available(void); /* bytes that can be had without swapping; INT64_MAX when not known */
+/* count * size bytes; E_MEMORY in words (with `what`) on overflow, when the machine has less, or when refused. */
+tiga_status rt_mem_take(tiga_context *ctx, int64_t count, int64_t size, bool zero, const char *what, void **out);
+
+/* ---- rt_parallel.c: the only file that starts threads ------------------------------------------------------------ */
+typedef void (*rt_task_fn)(void *arg, int64_t task, int thread);
+/* Calls fn for tasks 0 .. n_tasks-1 on at most max_threads threads (0: those of the context), in about rising order.
+ * Works in a child of fork too.  false: interrupted, some tasks did not run. */
+bool rt_parallel_for(tiga_context *ctx, int max_threads, int64_t n_tasks, rt_task_fn fn, void *arg);
+void rt_atomic_min(_Atomic int64_t *place, int64_t value);
+/* Cuts 0 .. n into tasks of about `grain`; task t is begin .. end. */
+int64_t rt_n_tasks(int64_t n, int64_t grain);
+void rt_task_range(int64_t n, int64_t n_tasks, int64_t task, int64_t *begin, int64_t *end);
+
+/* ---- rt_array.c, rt_npy.c ------------------------------------------------------------------------------------------ */
+bool rt_dtype_valid(int32_t dtype);
+/* false: negative size, bad rank, or more than INT64_MAX bytes */
+bool rt_shape_bytes(int32_t dtype, int32_t rank, const int64_t *shape, int64_t *out_bytes);
+void rt_shape_text(base_str *s, int32_t dtype, int32_t rank, const int64_t *shape); /* "f32[5, 8]" */
+
+typedef struct rt_npy_header {
+    int32_t dtype; /* -1: text ("|S3", "<U3"), width in `text_width` */
+    int32_t rank;
+    int64_t shape[7];
+    bool fortran;
+    int64_t text_width, unit_bytes; /* bytes of one element */
+    int64_t data_at;                /* offset of the data in the file */
+} rt_npy_header;
+/* Reads the header at the beginning of `bytes`.  `name` goes into the error. */
+tiga_status rt_npy_parse(tiga_context *ctx, const char *name, const char *bytes, int64_t n, rt_npy_header *out);
+/* Data of a parsed header into an owned array in C order, bools made 0 or 1. */
+tiga_status rt_npy_data(tiga_context *ctx, const char *name, const char *bytes, int64_t n, const rt_npy_header *h,
+                        tiga_array *out);
+bool rt_npy_write_header(base_str *s, int32_t dtype, int32_t rank, const int64_t *shape); /* false: out of memory */
+
+/* ---- rt_graph.c, rt_sort.c, rt_transpose.c, rt_stats.c ------------------------------------------------------------ */
+struct tiga_graph {
+    tiga_csr csr;
+    void *own_offsets, *own_sources; /* NULL: borrowed */
+    int64_t *order;                  /* input position of each edge; NULL: given as rows */
+    atomic_int refs;
+    pthread_mutex_t lock; /* guards what follows */
+    bool has_transposed, has_stats;
+    tiga_csr transposed;
+    int64_t *edge_of;
+    tiga_graph_stats stats;
+};
+/* Takes offsets and sources (rt_mem_new) into a new graph; frees them on failure. No validation. */
+tiga_status rt_graph_take(tiga_context *ctx, tiga_csr csr, void *offsets, void *sources, tiga_graph **out);
+/* Who says what is wrong: `where` is the beginning of every message, "tiga_graph_from_csr" or a path. */
+tiga_status rt_check_offsets(tiga_context *ctx, const char *where, const tiga_csr *csr);
+tiga_status rt_check_sources(tiga_context *ctx, const char *where, const tiga_csr *csr);
+/* No graph has more nodes: sums and byte counts stay far from overflow. */
+#define RT_MAX_NODES ((int64_t)1 << 56)
+/* 32 when every row number fits into int32_t. */
+static inline int64_t rt_bits_for(int64_t n) { return n <= INT32_MAX ? 32 : 64; }
+
+/* A list of edges, as a file has it; `values` are 8 bytes each, or NULL. */
+typedef struct rt_edges {
+    int64_t n, n_dst, n_src;
+    int64_t *dst, *src; /* rt_mem_new */
+    void *values;
+    int32_t value_dtype; /* TIGA_I64 or TIGA_F64 */
+} rt_edges;
+void rt_edges_fini(rt_edges *e);
+/* Stable sort by destination.  Ids have been checked.  values: see tiga_graph_read; order kept if keep_order. */
+tiga_status rt_graph_from_edges(tiga_context *ctx, const char *where, const rt_edges *e, bool keep_order,
+                                tiga_graph **out, tiga_array *values);
+
+typedef struct rt_sort {
+    int64_t n, n_keys;
+    const void *keys; /* int32_t or int64_t [n], each 0 <= key < n_keys */
+    int64_t key_bits;
+    const void *payload; /* int32_t or int64_t [n]; goes to `out_payload` narrowed or widened */
+    int64_t payload_bits, out_bits;
+    const int64_t *payload8; /* NULL, or 8 bytes per element, goes to out_payload8 */
+    int64_t *offsets;        /* [n_keys + 1] */
+    void *out_payload;
+    int64_t *out_payload8, *order; /* order may be NULL: input position of each output place */
+} rt_sort;
+tiga_status rt_sort_run(tiga_context *ctx, const rt_sort *s); /* stable counting sort, parallel */
+
+/* ---- rt_scan.c: numbers from text that ends with NUL ---------------------------------------------------------------- */
+typedef enum rt_scan_result { RT_SCAN_OK, RT_SCAN_NONE, RT_SCAN_NEGATIVE, RT_SCAN_BIG } rt_scan_result;
+/* *p moves past the digits on success only. */
+rt_scan_result rt_scan_id(const char **p, int64_t *out);    /* digits only */
+rt_scan_result rt_scan_i64(const char **p, int64_t *out);   /* [+-]digits */
+rt_scan_result rt_scan_f64(const char **p, double *out);    /* correctly rounded; inf and nan too */
+
+/* ---- rt_text.c: a whole file in memory, and errors that point into it ------------------------------------------------ */
+typedef struct rt_text {
+    char *data; /* NUL-terminated */
+    int64_t len;
+    const char *name; /* as the user wrote it */
+} rt_text;
+typedef struct rt_progress {
+    const tiga_graph_file_options *options; /* NULL: nobody listens */
+    double base, span;                      /* the present phase */
+} rt_progress;
+void rt_progress_report(const rt_progress *p, double fraction);
+tiga_status rt_text_read(tiga_context *ctx, const char *path, const rt_progress *progress, rt_text *out);
+void rt_text_fini(rt_text *t);
+bool rt_text_is_gzip(const rt_text *t);
+tiga_status rt_text_gunzip(tiga_context *ctx, rt_text *t); /* replaces the contents */
+/* `name:line: what: 'token'`; at: offset of the offending token.  The token may be empty. */
+tiga_status rt_text_fail(tiga_context *ctx, tiga_status status, const rt_text *t, int64_t at, const char *fmt, ...)
+    BASE_PRINTF(5, 6);
+
+/* ---- rt_lines.c: lines of edges, parsed by many threads ---------------------------------------------------------------- */
+typedef enum rt_values { RT_VALUES_NONE, RT_VALUES_I64, RT_VALUES_F64, RT_VALUES_GUESS } rt_values;
+typedef struct rt_lines {
+    const rt_text *text;
+    int64_t begin;                 /* offset of the first line of edges */
+    const char *name_a, *name_b;   /* what the columns are called in messages: "row", "column" */
+    rt_values values;              /* GUESS: whole numbers unless one is not */
+    int64_t first_id;              /* 0 or 1 */
+    int64_t limit_a, limit_b;      /* ids are first_id .. limit; INT64_MAX: no limit */
+    bool commas;                   /* columns may be separated by a comma */
+    bool zero_diagonal;            /* skew-symmetric: a value on the diagonal is an error */
+} rt_lines;
+typedef struct rt_columns {
+    int64_t n, *a, *b; /* ids from 0 */
+    void *values;      /* 8 bytes each, or NULL */
+    int32_t value_dtype;
+    int64_t max_id, max_at; /* largest id of both columns, and where it stands; -1, 0 without edges */
+} rt_columns;
+tiga_status rt_lines_parse(tiga_context *ctx, const rt_lines *l, const rt_progress *progress, rt_columns *out);
+void rt_columns_fini(rt_columns *c);
+/* Offset of line of edges number n (from 0), for messages. */
+int64_t rt_lines_find(const rt_lines *l, int64_t n);
+
+/* ---- rt_mtx.c, rt_edgelist.c, rt_npz.c, rt_graph_file.c ---------------------------------------------------------------- */
+tiga_status rt_mtx_parse(tiga_context *ctx, const rt_text *t, const rt_progress *p, tiga_graph **out, tiga_array *values);
+tiga_status rt_edgelist_parse(tiga_context *ctx, const rt_text *t, const rt_progress *p, tiga_graph **out,
+                              tiga_array *values);
+tiga_status rt_npz_parse(tiga_context *ctx, const rt_text *t, tiga_graph **out, tiga_array *values);
+/* What tiga_graph_read does, from bytes: `name` stands for the path in messages and decides by its ending. */
+tiga_status rt_graph_parse(tiga_context *ctx, const char *name, const void *bytes, int64_t n, tiga_graph **out,
+                           tiga_array *values);
+
+/* ---- rt_write.c: all or nothing ------------------------------------------------------------------------------------------ */
+typedef struct rt_part {
+    const void *bytes;
+    int64_t n;
+} rt_part;
+tiga_status rt_file_write(tiga_context *ctx, const char *path, const rt_part *parts, int n_parts);
+tiga_status rt_file_commit(tiga_context *ctx, const char *temporary, const char *path); /* fsync, rename, fsync folder */
+
+/* ---- rt_launch.c ------------------------------------------------------------------------------------------------------------ */
+typedef struct rt_launch {
+    const tiga_kernel_code *code;
+    const tiga_csr *graph; /* NULL when the kernel walks no edges */
+    int64_t n_rows;
+    const int64_t *dims;
+    void *const *buffers;
+    int64_t output_bytes; /* how heavy the rows are, to decide whether threads are worth it */
+} rt_launch;
+tiga_status rt_launch_run(tiga_context *ctx, const rt_launch *l);
+
+/* ---- rt_cpu.c, rt_module.c ---------------------------------------------------------------------------------------------------- */
+typedef enum rt_cpu_answer { RT_CPU_HAS, RT_CPU_LACKS, RT_CPU_UNKNOWN } rt_cpu_answer;
+rt_cpu_answer rt_cpu_feature(const char *name, size_t len); /* LLVM's name, without a sign */
+tiga_status rt_cpu_check(tiga_context *ctx, const char *who, const char *features);
+
+struct tiga_module {
+    const tiga_module_info *info;
+    void *handle; /* of dlopen, or NULL */
+};
+
+#endif
