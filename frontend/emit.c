@@ -1,0 +1,170 @@
+/* Operations, with the checks that shapes need.  Dtypes are the caller's business. */
+#include "frontend/fe.h"
+
+#include <string.h>
+
+const ir_type *fe_type_at(fe_lower *l, ir_id id) { return &ir_at(l->b.f, id)->type; }
+
+const char *fe_dim_text(fe_lower *l, ir_dim d) {
+    if (ir_dim_is_sym(d))
+        return l->b.f->syms[ir_dim_sym_index(d)];
+    return base_arena_printf(l->c->arena, "%lld", (long long)d);
+}
+
+const char *fe_type_text(fe_lower *l, const ir_type *t) {
+    const char *s = t->dtype == IR_TUPLE ? "several results" : t->dtype < IR_DTYPE_COUNT ? ir_dtype_text(t->dtype) : "?";
+    for (uint32_t i = 0; i < t->rank; i++)
+        s = base_arena_printf(l->c->arena, "%s%s%s%s", s, i ? ", " : "[", fe_dim_text(l, t->dim[i]),
+                              i + 1 == t->rank ? "]" : "");
+    return s;
+}
+
+ir_id fe_put(fe_lower *l, base_span span, ir_opcode code, ir_type type, const ir_id *args, size_t n) {
+    l->c->work++;
+    if (l->b.f->n_ops > FE_MAX_OPS) {
+        if (!l->full)
+            fe_report(l->c, FE_E0104, span, "more than %d operations in one function, inlined functions included",
+                      FE_MAX_OPS);
+        l->full = true;
+        return 0;
+    }
+    for (size_t i = 0; i < n; i++)
+        if (!args[i])
+            return 0;
+    l->b.span = span;
+    return ir_emit(&l->b, code, type, args, n);
+}
+
+/* ---- shapes ------------------------------------------------------------------------------------------------------ */
+bool fe_same_dim(fe_lower *l, ir_dim a, ir_dim b) {
+    if (a == b)
+        return true;
+    if (!l->program || !ir_dim_is_sym(a) || !ir_dim_is_sym(b))
+        return false;
+    uint32_t s = ir_dim_sym_index(a), t = ir_dim_sym_index(b);
+    if (s < 3 * l->n_graphs && t < 3 * l->n_graphs && s / 3 == t / 3 && s % 3 != 2 && t % 3 != 2) {
+        l->square[s / 3] = true;
+        l->restart = true;
+    }
+    return false;
+}
+
+static void mismatch(fe_lower *l, base_span span, const ir_type *a, const ir_type *b, ir_dim x, ir_dim y) {
+    fe_context *c = l->c;
+    if (l->restart)
+        return;
+    bool mixed = ir_dim_is_sym(x) != ir_dim_is_sym(y);
+    base_diag *d = fe_report(c, mixed ? FE_E0219 : FE_E0204, span, "shapes %s and %s do not match: %s against %s",
+                             fe_type_text(l, a), fe_type_text(l, b), fe_dim_text(l, x), fe_dim_text(l, y));
+    const char *open = fe_dim_text(l, ir_dim_is_sym(x) ? x : y);
+    if (mixed && !strchr(open, '.'))
+        fe_label(c, d, "%s is open; fix it with -D %s=%s, or use %s in both places", open, open,
+                 fe_dim_text(l, ir_dim_is_sym(x) ? y : x), open);
+    else
+        fe_label(c, d, "shapes are lined up from the right");
+}
+
+static bool shapes_meet(fe_lower *l, base_span span, const ir_type *a, const ir_type *b) {
+    for (uint32_t i = 1; i <= a->rank && i <= b->rank; i++) {
+        ir_dim x = a->dim[a->rank - i], y = b->dim[b->rank - i];
+        if (x == 1 || y == 1 || fe_same_dim(l, x, y))
+            continue;
+        mismatch(l, span, a, b, x, y);
+        return false;
+    }
+    return true;
+}
+
+bool fe_fits(fe_lower *l, const ir_type *from, const ir_type *to) {
+    if (from->rank > to->rank)
+        return false;
+    for (uint32_t i = 1; i <= from->rank; i++) {
+        ir_dim x = from->dim[from->rank - i], y = to->dim[to->rank - i];
+        if (x != 1 && !fe_same_dim(l, x, y))
+            return false;
+    }
+    return true;
+}
+
+ir_id fe_widen(fe_lower *l, base_span span, ir_id a, const ir_type *to) {
+    if (!a)
+        return 0;
+    const ir_type *from = fe_type_at(l, a);
+    if (ir_type_equal(from, to))
+        return a;
+    if (!fe_fits(l, from, to)) {
+        if (!l->restart && shapes_meet(l, span, from, to)) /* reports a single pair of dimensions */
+            fe_label(l->c, fe_report(l->c, FE_E0204, span, "a value of shape %s does not fit into %s",
+                                     fe_type_text(l, from), fe_type_text(l, to)), "it has more elements");
+        return 0;
+    }
+    return fe_put(l, span, IR_BROADCAST, *to, &a, 1);
+}
+
+ir_id fe_elementwise(fe_lower *l, base_span span, ir_opcode code, const ir_id *args, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (!args[i])
+            return 0;
+    ir_type type = *fe_type_at(l, args[0]);
+    for (size_t i = 1; i < n; i++) {
+        const ir_type *t = fe_type_at(l, args[i]);
+        if (!shapes_meet(l, span, &type, t) || !ir_broadcast(&type, t, &type))
+            return 0;
+        type.space = type.space > t->space ? type.space : t->space;
+    }
+    type.dtype = ir_op_describe(code)->cls == IR_CLASS_COMPARE ? IR_BOOL : fe_type_at(l, args[n - 1])->dtype;
+    return fe_put(l, span, code, type, args, n);
+}
+
+ir_id fe_map1(fe_lower *l, base_span span, ir_opcode code, ir_id a) { return fe_elementwise(l, span, code, &a, 1); }
+
+ir_id fe_map2(fe_lower *l, base_span span, ir_opcode code, ir_id a, ir_id b) {
+    return fe_elementwise(l, span, code, (ir_id[]){a, b}, 2);
+}
+
+/* ---- values ------------------------------------------------------------------------------------------------------ */
+static ir_id constant(fe_lower *l, base_span span, ir_dtype t, ir_scalar_value v) {
+    ir_id id = fe_put(l, span, IR_CONST, ir_scalar(t), NULL, 0);
+    if (id)
+        ir_set_value(l->c->module, ir_at(l->b.f, id), v);
+    return id;
+}
+
+ir_id fe_float(fe_lower *l, base_span span, ir_dtype t, double v) {
+    ir_scalar_value x = {.i = 0};
+    if (t == IR_F32)
+        x.f = (float)v;
+    else
+        x.d = v;
+    return constant(l, span, t, x);
+}
+
+ir_id fe_number(fe_lower *l, base_span span, ir_dtype t, int64_t v) {
+    return ir_dtype_is_float(t) ? fe_float(l, span, t, (double)v) : constant(l, span, t, (ir_scalar_value){.i = v});
+}
+
+ir_id fe_cast(fe_lower *l, base_span span, ir_dtype t, ir_id a) {
+    if (!a)
+        return 0;
+    ir_type type = *fe_type_at(l, a);
+    if (type.dtype == t)
+        return a;
+    type.dtype = t;
+    return fe_put(l, span, IR_CAST, type, &a, 1);
+}
+
+ir_id fe_fold(fe_lower *l, base_span span, ir_kind k, ir_id a, int64_t axes) {
+    if (!a)
+        return 0;
+    const ir_type *from = fe_type_at(l, a);
+    ir_type type = {.dtype = from->dtype, .space = from->space};
+    for (uint32_t i = 0; i < from->rank; i++)
+        if (!(axes >> i & 1))
+            type.dim[type.rank++] = from->dim[i];
+    ir_id id = fe_put(l, span, IR_FOLD, type, &a, 1);
+    if (id) {
+        ir_set_word(l->c->module, ir_at(l->b.f, id), IR_ATTR_KIND, ir_kind_text(k));
+        ir_set_int(l->c->module, ir_at(l->b.f, id), IR_ATTR_AXES, axes);
+    }
+    return id;
+}

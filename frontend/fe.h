@@ -1,0 +1,333 @@
+/* fe: inside of the frontend.  Names, tokens, the syntax tree, the state of lowering; prototypes grouped by file.
+ *
+ * Everything lives in one arena.  Names are interned: equal texts are one pointer, and a name carries what it means
+ * just now, so looking one up costs nothing.  An ir_id of 0 is a value that was already complained about: whoever gets
+ * one passes it on in silence. */
+#ifndef TIGA_FE_H
+#define TIGA_FE_H
+
+#include "frontend/frontend.h"
+
+#define FE_MAX_SOURCE (16u << 20) /* bytes of a file */
+#define FE_MAX_NAME 128           /* bytes of a name */
+#define FE_MAX_NESTING 200        /* brackets and operators inside one another, while parsing */
+#define FE_MAX_HEIGHT 500         /* of an expression's tree: long chains a + b + c + ... */
+#define FE_MAX_DEPTH 1500         /* of expressions while lowering, inlined functions included */
+#define FE_MAX_OPS 65536          /* operations of one kernel or program, inlined functions included */
+#define FE_MAX_WORK (1u << 21)    /* expressions lowered in one file, inlined functions included */
+#define FE_MAX_ERRORS 100         /* collected; base shows 20 */
+
+typedef enum fe_error_id {
+#define FE_ERROR(ID, title, text, wrong, right) FE_##ID,
+#include "frontend/fe_errors.def"
+#undef FE_ERROR
+    FE_ERROR_COUNT
+} fe_error_id;
+
+/* ---- tokens ----------------------------------------------------------------------------------------------------- */
+typedef enum fe_tok_kind {
+#define FE_TOKEN(NAME, text) FE_TOK_##NAME,
+#include "frontend/fe_tokens.def"
+#undef FE_TOKEN
+    FE_TOK_COUNT
+} fe_tok_kind;
+
+typedef struct fe_binding fe_binding;
+typedef struct fe_decl fe_decl;
+
+typedef struct fe_name {
+    const char *text;
+    uint64_t hash;
+    fe_decl *decl;       /* kernel, program or fn of this name */
+    fe_binding *local;   /* valid while local->frame is the current frame */
+    fe_binding *field;   /* field of the current kernel */
+} fe_name;
+
+typedef struct fe_token {
+    fe_tok_kind kind;
+    bool newline; /* a line ended between the token before and this one */
+    base_span span;
+    fe_name *name; /* NAME */
+} fe_token;
+
+/* ---- syntax tree ------------------------------------------------------------------------------------------------ */
+typedef enum fe_dim_kind { FE_DIM_CONST, FE_DIM_NAME, FE_DIM_GRAPH } fe_dim_kind;
+typedef struct fe_dim {
+    fe_dim_kind kind;
+    int64_t value;         /* CONST */
+    fe_name *name, *member; /* NAME; GRAPH: g . dst, member is the word */
+    base_span span;
+} fe_dim;
+
+typedef struct fe_type {
+    fe_name *dtype;
+    base_span span, dtype_span;
+    fe_dim *dims;
+    size_t n, cap;
+} fe_type;
+
+/* Does an expression consist of literals only?  Then it takes the type of what stands beside it. */
+typedef enum fe_lit { FE_LIT_NO, FE_LIT_INT, FE_LIT_FLOAT } fe_lit;
+
+typedef enum fe_expr_kind {
+    FE_EXPR_BAD, FE_EXPR_NUMBER, FE_EXPR_BOOL, FE_EXPR_NAME, FE_EXPR_FIELD, FE_EXPR_MEMBER, FE_EXPR_CALL,
+    FE_EXPR_REDUCE, FE_EXPR_UNARY, FE_EXPR_BINARY, FE_EXPR_SHAPE
+} fe_expr_kind;
+
+typedef struct fe_expr fe_expr;
+typedef struct fe_arg {
+    fe_name *name; /* NULL: by position */
+    base_span name_span;
+    fe_expr *value;
+} fe_arg;
+
+struct fe_expr {
+    fe_expr_kind kind;
+    fe_lit lit;
+    uint32_t height;
+    fe_tok_kind op;  /* UNARY, BINARY; FIELD: the role; BOOL: TRUE or FALSE */
+    base_span span, name_span; /* name_span: the name, or the operator */
+    fe_name *name;
+    fe_expr *a, *b;
+    fe_arg *args; /* CALL, REDUCE */
+    size_t n_args, cap_args;
+    fe_type *shape; /* SHAPE: [g.dst, F] */
+};
+
+typedef enum fe_stmt_kind { FE_STMT_LET, FE_STMT_VAR, FE_STMT_ASSIGN, FE_STMT_REPEAT, FE_STMT_RETURN } fe_stmt_kind;
+typedef struct fe_stmt fe_stmt;
+typedef struct fe_block {
+    fe_stmt **items;
+    size_t n, cap;
+    base_span end; /* the closing brace */
+} fe_block;
+
+struct fe_stmt {
+    fe_stmt_kind kind;
+    base_span span, name_span;
+    fe_name *name;
+    fe_expr *value; /* REPEAT: the count; RETURN of one value */
+    fe_block body;  /* REPEAT */
+    fe_arg *returns; /* RETURN (a = ..., b = ...) */
+    size_t n_returns, cap_returns;
+};
+
+typedef struct fe_symbol {
+    fe_name *name;
+    base_span span;
+} fe_symbol;
+
+typedef struct fe_param {
+    fe_name *name;
+    base_span span; /* of the name */
+    fe_tok_kind role; /* kernels: SRC DST NODE EDGE PARAM */
+    bool is_graph;
+    fe_type type;
+} fe_param;
+
+typedef struct fe_result {
+    fe_name *name; /* NULL: the single unnamed one, called "out" */
+    base_span span;
+    bool edge;
+    fe_type type;
+} fe_result;
+
+struct fe_decl {
+    fe_tok_kind kind; /* KERNEL PROGRAM FN */
+    bool bad;         /* something is wrong with its head or its body: uses are silent */
+    bool open;        /* fn: being inlined just now */
+    bool used;
+    fe_name *name;
+    base_span span; /* of the name */
+    const char *signature;
+    fe_symbol *syms;
+    size_t n_syms, cap_syms;
+    fe_param *params;
+    size_t n_params, cap_params;
+    fe_result *results;
+    size_t n_results, cap_results;
+    fe_block body;
+    fe_expr *value; /* fn */
+    uint64_t params_used; /* fn: bit for each of the first 64 parameters */
+    uint64_t syms_used;   /* kernel: bit for each of the first 64 symbols that its head uses */
+    ir_func *func;
+};
+
+typedef struct fe_context {
+    base_arena *arena;
+    base_diags *diags;
+    const char *source;
+    size_t length;
+    fe_name **names; /* open addressing */
+    size_t n_names, cap_names;
+    fe_token *tokens;
+    size_t n_tokens, cap_tokens;
+    fe_decl **decls;
+    size_t n_decls, cap_decls;
+    fe_define *defines;
+    size_t n_defines;
+    ir_module *module;
+    size_t work; /* expressions and operations lowered so far: functions that call functions can multiply */
+    base_diag silent; /* where reports go after FE_MAX_ERRORS */
+} fe_context;
+
+/* ---- report.c: errors of the table, names ------------------------------------------------------------------------ */
+base_diag *fe_report(fe_context *c, fe_error_id id, base_span span, const char *fmt, ...) BASE_PRINTF(4, 5);
+base_diag *fe_vreport(fe_context *c, fe_error_id id, base_span span, const char *fmt, va_list ap);
+void fe_label(fe_context *c, base_diag *d, const char *fmt, ...) BASE_PRINTF(3, 4);
+void fe_note_at(fe_context *c, base_diag *d, base_span span, const char *fmt, ...) BASE_PRINTF(4, 5);
+void fe_note(fe_context *c, base_diag *d, const char *fmt, ...) BASE_PRINTF(3, 4);
+fe_name *fe_intern(fe_context *c, const char *text, size_t n);
+/* "Did you mean": feed candidates, then ask; NULL when none is near. */
+typedef struct fe_nearest {
+    const char *wanted, *best;
+    size_t distance, n_tried;
+} fe_nearest;
+void fe_nearest_try(fe_nearest *s, const char *candidate);
+const char *fe_nearest_get(const fe_nearest *s);
+
+/* ---- lex.c, parse.c, parse_expr.c -------------------------------------------------------------------------------- */
+const char *fe_tok_text(fe_tok_kind k);
+void fe_lex(fe_context *c);
+void fe_parse(fe_context *c);
+
+typedef struct fe_parser {
+    fe_context *c;
+    size_t at;
+    unsigned depth;    /* of expressions */
+    unsigned brackets; /* ( and [ that are open, to find the end of a broken statement */
+    bool panic;        /* an error was reported; everything returns to the statement, which skips on */
+} fe_parser;
+const fe_token *fe_peek(const fe_parser *p, size_t ahead);
+const fe_token *fe_next(fe_parser *p); /* takes one */
+bool fe_at(const fe_parser *p, fe_tok_kind k);
+bool fe_take(fe_parser *p, fe_tok_kind k);
+bool fe_expect(fe_parser *p, fe_tok_kind k, const char *what); /* what: where it was expected; may be NULL */
+base_diag *fe_fail(fe_parser *p, fe_error_id id, base_span span, const char *fmt, ...) BASE_PRINTF(4, 5);
+fe_name *fe_expect_name(fe_parser *p, const char *what, base_span *span);
+void fe_parse_dims(fe_parser *p, fe_type *t); /* after the opening bracket, to the closing one */
+fe_expr *fe_parse_expr(fe_parser *p);         /* never NULL */
+
+/* ---- funcs.c: the tables of functions and reducers --------------------------------------------------------------- */
+typedef enum fe_class { FE_NUM, FE_FLOAT, FE_INT, FE_BOOL, FE_ANY } fe_class; /* dtypes a function takes */
+typedef enum fe_form {
+    FE_MAP,   /* one operation, operands of one dtype */
+    FE_SUGAR, /* several operations, operands of one dtype */
+    FE_FOLD,  /* over axes */
+    FE_PICK,  /* min, max: two operands are MAP, one is FOLD */
+    FE_SELECT, FE_DOT, FE_FILL
+} fe_form;
+typedef enum fe_func_id {
+#define FE_FUNC(NAME, text, form, cls, params, code, doc) FE_FUNC_##NAME,
+#include "frontend/fe_funcs.def"
+#undef FE_FUNC
+    FE_FUNC_COUNT
+} fe_func_id;
+typedef struct fe_func {
+    fe_func_id id;
+    const char *text;
+    fe_form form;
+    fe_class cls;
+    const char *params; /* "x lo hi", "x a?": ? may be left out */
+    ir_opcode code;     /* MAP, PICK */
+    const char *doc;
+} fe_func;
+typedef struct fe_reducer {
+    const char *text;
+    ir_kind kind;
+    fe_class cls;
+    const char *params;
+    const char *doc;
+} fe_reducer;
+typedef struct fe_later { /* words of the language that this version does not have yet */
+    const char *text;
+    fe_error_id id;
+    const char *what;
+} fe_later;
+const fe_func *fe_func_find(const char *text);
+const fe_func *fe_func_at(size_t i);
+const fe_reducer *fe_reducer_find(const char *text);
+const fe_reducer *fe_reducer_at(size_t i);
+const fe_later *fe_later_find(const char *text, const char *kind); /* kind: "function", "reducer", "type" */
+bool fe_is_builtin(const char *text); /* a function or a type */
+
+/* ---- lowering ---------------------------------------------------------------------------------------------------- */
+typedef enum fe_binding_kind { FE_BIND_VALUE, FE_BIND_VAR, FE_BIND_GRAPH, FE_BIND_DIM, FE_BIND_FIELD } fe_binding_kind;
+struct fe_binding {
+    fe_binding_kind kind;
+    fe_name *name;
+    base_span span;
+    uint32_t frame;
+    bool used;
+    bool carried; /* VAR: already in the list of the repeat being looked at */
+    ir_id id;        /* VALUE, VAR; 0: broken. GRAPH: which graph, from 0 */
+    uint32_t index;  /* GRAPH, FIELD: of the parameter */
+    ir_dim dim;      /* DIM */
+    fe_tok_kind role; /* FIELD */
+    const char *what; /* "parameter", "value" ... for messages; begins with '(' when it may stay unused */
+    fe_binding *outer; /* what the name meant before */
+};
+
+typedef struct fe_lower {
+    fe_context *c;
+    ir_builder b;
+    fe_decl *decl;
+    bool program;
+    bool full; /* FE_MAX_OPS was reported */
+    fe_binding **binds;
+    size_t n_binds, cap_binds;
+    uint32_t frame, n_frames; /* a frame per inlined function: it does not see the names of its caller */
+    unsigned depth;
+    size_t n_graphs; /* programs: graph k has the symbols 3k (dst), 3k + 1 (src), 3k + 2 (edge) */
+    bool *square;    /* programs, by graph: src and dst are one dimension, always written as dst */
+    bool restart;    /* programs: some `square` was found out only on the way */
+} fe_lower;
+
+/* lower.c: kernels, programs, functions */
+void fe_lower_all(fe_context *c);
+
+/* bind.c: names, dimensions and types of one function */
+fe_binding *fe_bind(fe_lower *l, fe_binding_kind kind, fe_name *name, base_span span, const char *what);
+fe_binding *fe_lookup(fe_lower *l, fe_name *name); /* marks it as used; NULL when there is none */
+void fe_close_block(fe_lower *l, size_t mark);     /* warns about unused names bound since */
+bool fe_dtype_of(fe_lower *l, const fe_type *t, ir_dtype *out);
+bool fe_dim_of(fe_lower *l, const fe_dim *d, ir_dim *out);
+bool fe_type_of(fe_lower *l, const fe_type *t, ir_type *out);
+void fe_bind_dim(fe_lower *l, fe_name *name, base_span span);
+
+/* emit.c: operations with their checks */
+const ir_type *fe_type_at(fe_lower *l, ir_id id);
+const char *fe_type_text(fe_lower *l, const ir_type *t); /* "f32[g.dst, F]" */
+const char *fe_dim_text(fe_lower *l, ir_dim d);
+ir_id fe_put(fe_lower *l, base_span span, ir_opcode code, ir_type type, const ir_id *args, size_t n);
+ir_id fe_elementwise(fe_lower *l, base_span span, ir_opcode code, const ir_id *args, size_t n);
+ir_id fe_map1(fe_lower *l, base_span span, ir_opcode code, ir_id a);
+ir_id fe_map2(fe_lower *l, base_span span, ir_opcode code, ir_id a, ir_id b);
+ir_id fe_float(fe_lower *l, base_span span, ir_dtype t, double v);
+ir_id fe_number(fe_lower *l, base_span span, ir_dtype t, int64_t v);
+ir_id fe_cast(fe_lower *l, base_span span, ir_dtype t, ir_id a);
+ir_id fe_fold(fe_lower *l, base_span span, ir_kind k, ir_id a, int64_t axes);
+/* To exactly this type: same dtype required of the caller, shape and space are repeated. False after reporting. */
+bool fe_fits(fe_lower *l, const ir_type *from, const ir_type *to); /* by broadcast, without reporting */
+ir_id fe_widen(fe_lower *l, base_span span, ir_id a, const ir_type *to);
+/* Equal, or src and dst of one graph: then the program starts again with the two made one, and this says false. */
+bool fe_same_dim(fe_lower *l, ir_dim a, ir_dim b);
+
+/* lower_expr.c */
+ir_id fe_lower_expr(fe_lower *l, const fe_expr *e, ir_dtype want); /* want: for literals; IR_NONE: none */
+ir_id fe_lower_value(fe_lower *l, const fe_expr *e, ir_dtype want); /* the same, and not a tuple */
+bool fe_lower_unify(fe_lower *l, const fe_expr *const *e, size_t n, ir_dtype want, ir_id *out); /* one dtype */
+bool fe_class_has(fe_class k, ir_dtype t);
+const char *fe_class_text(fe_class k);
+/* args.c: arguments into slots by the list of parameters ("x a?"); NULL where left out. */
+bool fe_match_args(fe_lower *l, const fe_expr *call, const char *params, const fe_expr **slots);
+
+/* lower_call.c, lower_fn.c, lower_reduce.c, lower_kernel_call.c */
+ir_id fe_lower_call(fe_lower *l, const fe_expr *e, ir_dtype want);
+ir_id fe_lower_inline(fe_lower *l, const fe_expr *e, fe_decl *fn, ir_dtype want);
+void fe_check_fn(fe_context *c, fe_decl *fn); /* on its own, whether or not it is used */
+ir_id fe_lower_reduce(fe_lower *l, const fe_expr *e);
+ir_id fe_call_result(fe_lower *l, base_span span, ir_id tuple, size_t i); /* one result of several */
+ir_id fe_lower_kernel_call(fe_lower *l, const fe_expr *e, fe_decl *callee);
+
+#endif

@@ -1,0 +1,496 @@
+/* Kernels and programs: heads, statements, return; and the whole file.
+ *
+ * Heads of all kernels come first, so that programs may call kernels written below them.  A program in which the two
+ * ends of a graph turn out to be one dimension is lowered again with that known from the start. */
+#include "frontend/fe.h"
+
+#include <string.h>
+
+/* ---- heads ------------------------------------------------------------------------------------------------------- */
+static ir_role role_of(fe_tok_kind k) {
+    switch ((int)k) {
+    case FE_TOK_SRC:
+        return IR_SRC;
+    case FE_TOK_DST:
+        return IR_DST;
+    case FE_TOK_NODE:
+        return IR_NODE;
+    case FE_TOK_EDGE:
+        return IR_EDGE_FIELD;
+    default:
+        return IR_PARAM_FIELD;
+    }
+}
+
+static void add_param(fe_lower *l, const fe_param *p, ir_role role, ir_type type) {
+    ir_func *f = l->b.f;
+    ir_param q = {.name = p->name->text, .role = role, .type = type, .span = p->span};
+    base_push(l->c->arena, f->params, f->n_params, f->cap_params, q);
+}
+
+static bool add_results(fe_lower *l, const fe_decl *d) {
+    ir_func *f = l->b.f;
+    bool ok = true;
+    for (size_t i = 0; i < d->n_results; i++) {
+        const fe_result *r = &d->results[i];
+        ir_param q = {.name = r->name ? r->name->text : "out", .role = IR_OUT_ROW, .span = r->span};
+        ok &= fe_type_of(l, &r->type, &q.type);
+        if (d->kind == FE_TOK_KERNEL)
+            q.type.space = r->edge ? IR_EDGE : IR_ROW;
+        else if (r->edge) {
+            fe_label(l->c, fe_report(l->c, FE_E0222, r->span, "only a kernel has edge results"), "write the shape: f32[g.edge]");
+            ok = false;
+        }
+        q.role = r->edge ? IR_OUT_EDGE : IR_OUT_ROW;
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(f->results[k].name, q.name) == 0) {
+                fe_note_at(l->c, fe_report(l->c, FE_E0205, r->span, "result '%s' is defined twice", q.name),
+                           f->results[k].span, "the first is here");
+                ok = false;
+            }
+        base_push(l->c->arena, f->results, f->n_results, f->cap_results, q);
+    }
+    return ok;
+}
+
+static ir_func *new_func(fe_context *c, const fe_decl *d) {
+    ir_func *f = ir_func_new(c->module, d->name->text, d->kind == FE_TOK_KERNEL ? IR_LEVEL_KERNEL : IR_LEVEL_PROGRAM);
+    f->signature = d->signature;
+    f->exported = true;
+    f->span = d->span;
+    return f;
+}
+
+static void bind_symbols(fe_lower *l) {
+    for (size_t i = 0; i < l->decl->n_syms; i++)
+        fe_bind_dim(l, l->decl->syms[i].name, l->decl->syms[i].span);
+}
+
+static void bind_fields(fe_lower *l, fe_decl *d) {
+    for (size_t i = 0; i < d->n_params; i++) {
+        fe_binding *b = fe_bind(l, FE_BIND_FIELD, d->params[i].name, d->params[i].span, "parameter");
+        b->index = (uint32_t)i;
+        b->role = d->params[i].role;
+    }
+}
+
+static fe_lower start(fe_context *c, fe_decl *d, ir_func *f) {
+    fe_lower l = {.c = c, .decl = d, .program = d->kind == FE_TOK_PROGRAM};
+    l.b = (ir_builder){.m = c->module, .f = f, .r = &f->body};
+    return l;
+}
+
+/* Types of fields and results.  The names are bound again when the body is lowered. */
+static void kernel_head(fe_context *c, fe_decl *d) {
+    size_t before = c->diags->n_errors;
+    d->func = new_func(c, d);
+    fe_lower l = start(c, d, d->func);
+    bind_symbols(&l);
+    for (size_t i = 0; i < d->n_params; i++) {
+        ir_type type;
+        if (!fe_type_of(&l, &d->params[i].type, &type))
+            d->bad = true;
+        add_param(&l, &d->params[i], role_of(d->params[i].role), type);
+        if (d->params[i].role == FE_TOK_NODE)
+            d->func->needs_square = true;
+    }
+    if (!add_results(&l, d) || c->diags->n_errors > before)
+        d->bad = true;
+    for (size_t i = 0; i < l.n_binds; i++) { /* unused ones are found out with the body */
+        d->syms_used |= l.binds[i]->used && i < 64 ? (uint64_t)1 << i : 0;
+        l.binds[i]->what = "(dimension";
+    }
+    fe_close_block(&l, 0);
+}
+
+/* ---- return ------------------------------------------------------------------------------------------------------ */
+static bool names_edge(const fe_expr *e) { return e->kind == FE_EXPR_NAME; }
+
+/* The field that makes a value an edge value: down the first operand that is one. */
+static ir_id edge_origin(fe_lower *l, ir_id id) {
+    for (;;) {
+        const ir_op *op = ir_at(l->b.f, id);
+        if (op->code == IR_FIELD)
+            return id;
+        ir_id next = 0;
+        for (uint32_t i = 0; i < op->n_args && !next; i++)
+            if (fe_type_at(l, op->args[i])->space == IR_EDGE)
+                next = op->args[i];
+        if (!next)
+            return 0;
+        id = next;
+    }
+}
+
+static void edge_in_row(fe_lower *l, const fe_expr *e, ir_id id, const ir_param *r) {
+    fe_context *c = l->c;
+    const char *what = names_edge(e) ? base_arena_printf(c->arena, "'%s'", e->name->text) : "this";
+    base_diag *d = fe_report(c, FE_E0207, e->span, "%s is a value per edge; a row kernel returns one value per destination", what);
+    fe_label(c, d, "reduce it, or declare the result '-> edge %s'", fe_type_text(l, &r->type));
+    ir_id origin = edge_origin(l, id);
+    if (!origin)
+        return;
+    const ir_op *field = ir_at(l->b.f, origin);
+    fe_note_at(c, d, field->span, "%s depends on %s.%s", what, ir_word(field, IR_ATTR_AT),
+               l->b.f->params[ir_int(field, IR_ATTR_FIELD, 0)].name);
+}
+
+static ir_id one_result(fe_lower *l, const fe_expr *e, const ir_param *r) {
+    ir_id id = fe_lower_value(l, e, r->type.dtype);
+    if (!id || l->decl->bad)
+        return 0;
+    const ir_type *have = fe_type_at(l, id);
+    if (have->dtype != r->type.dtype) {
+        base_diag *d = fe_report(l->c, FE_E0203, e->span, "result '%s' is %s, this is %s", r->name, ir_dtype_text(r->type.dtype),
+                                 ir_dtype_text(have->dtype));
+        fe_label(l->c, d, "cast it: %s(...)", ir_dtype_text(r->type.dtype));
+        return 0;
+    }
+    if (have->space > r->type.space) {
+        edge_in_row(l, e, id, r);
+        return 0;
+    }
+    return fe_widen(l, e->span, id, &r->type);
+}
+
+static const fe_expr *returned(fe_lower *l, const fe_stmt *s, const ir_param *r) {
+    for (size_t i = 0; i < s->n_returns; i++)
+        if (strcmp(s->returns[i].name->text, r->name) == 0)
+            return s->returns[i].value;
+    fe_report(l->c, FE_E0215, s->span, "return gives no value for the result '%s'", r->name);
+    return NULL;
+}
+
+static void check_names(fe_lower *l, const fe_stmt *s) {
+    const ir_func *f = l->b.f;
+    for (size_t i = 0; i < s->n_returns; i++) {
+        fe_nearest near = {.wanted = s->returns[i].name->text};
+        bool known = false, twice = false;
+        for (size_t k = 0; k < f->n_results; k++) {
+            known |= strcmp(f->results[k].name, s->returns[i].name->text) == 0;
+            fe_nearest_try(&near, f->results[k].name);
+        }
+        for (size_t k = 0; k < i; k++)
+            twice |= s->returns[k].name == s->returns[i].name;
+        if (known && !twice)
+            continue;
+        base_diag *d = fe_report(l->c, FE_E0215, s->returns[i].name_span, twice ? "result '%s' is given twice" : "there is no result '%s'",
+                                 s->returns[i].name->text);
+        if (!known && fe_nearest_get(&near))
+            fe_label(l->c, d, "did you mean '%s'?", fe_nearest_get(&near));
+    }
+}
+
+static void lower_return(fe_lower *l, const fe_stmt *s) {
+    ir_func *f = l->b.f;
+    bool named = l->decl->n_results && l->decl->results[0].name;
+    ir_id *ids = base_arena_new_array(l->c->arena, ir_id, f->n_results + 1);
+    if (named && !s->n_returns && f->n_results > 1) {
+        base_diag *d = fe_report(l->c, FE_E0215, s->value->span, "'%s' has %zu results", f->name, f->n_results);
+        fe_label(l->c, d, "write return (%s = ..., %s = ...)", f->results[0].name, f->results[1].name);
+        return;
+    }
+    check_names(l, s);
+    bool ok = true;
+    for (size_t i = 0; i < f->n_results; i++) {
+        const fe_expr *e = s->n_returns ? returned(l, s, &f->results[i]) : s->value;
+        ids[i] = e ? one_result(l, e, &f->results[i]) : 0;
+        ok &= ids[i] != 0;
+    }
+    if (ok)
+        fe_put(l, s->span, IR_RET, (ir_type){.dtype = IR_NONE}, ids, f->n_results);
+}
+
+/* ---- statements -------------------------------------------------------------------------------------------------- */
+static void lower_block(fe_lower *l, const fe_block *b, bool top);
+
+static void lower_let(fe_lower *l, const fe_stmt *s) {
+    bool var = s->kind == FE_STMT_VAR;
+    if (var && !l->program) {
+        fe_label(l->c, fe_report(l->c, FE_E0222, s->span, "a kernel has no variables"), "write let");
+        return;
+    }
+    ir_id id = var ? fe_lower_value(l, s->value, IR_NONE) : fe_lower_expr(l, s->value, IR_NONE);
+    fe_bind(l, var ? FE_BIND_VAR : FE_BIND_VALUE, s->name, s->name_span, var ? "variable" : "value")->id = id;
+}
+
+static void not_assignable(fe_lower *l, const fe_stmt *s, const fe_binding *b) {
+    fe_nearest near = {.wanted = s->name->text};
+    base_diag *d;
+    if (b) {
+        d = fe_report(l->c, FE_E0305, s->name_span, "'%s' cannot be assigned", s->name->text);
+        fe_label(l->c, d, l->program ? "only a var can" : "a kernel has no variables");
+        fe_note_at(l->c, d, b->span, "it is a %s", b->what[0] == '(' ? b->what + 1 : b->what);
+        return;
+    }
+    for (size_t i = 0; i < l->n_binds; i++)
+        if (l->binds[i]->kind == FE_BIND_VAR)
+            fe_nearest_try(&near, l->binds[i]->name->text);
+    d = fe_report(l->c, FE_E0305, s->name_span, "there is no variable '%s'", s->name->text);
+    if (fe_nearest_get(&near))
+        fe_label(l->c, d, "did you mean '%s'?", fe_nearest_get(&near));
+    else
+        fe_label(l->c, d, "write %s %s = ...", l->program ? "var" : "let", s->name->text);
+}
+
+static void lower_assign(fe_lower *l, const fe_stmt *s) {
+    fe_binding *b = s->name->local && s->name->local->frame == l->frame ? s->name->local : NULL;
+    if (!b || b->kind != FE_BIND_VAR) {
+        not_assignable(l, s, b);
+        fe_lower_value(l, s->value, IR_NONE); /* its own errors */
+        return;
+    }
+    ir_id old = b->id;
+    ir_id id = fe_lower_value(l, s->value, old ? fe_type_at(l, old)->dtype : IR_NONE);
+    if (!old || !id) {
+        b->id = 0;
+        return;
+    }
+    const ir_type *was = fe_type_at(l, old), *is = fe_type_at(l, id);
+    bool same = was->dtype == is->dtype && fe_fits(l, is, was);
+    if (same) {
+        b->id = fe_widen(l, s->value->span, id, was);
+        return;
+    }
+    if (l->restart)
+        return;
+    base_diag *d = fe_report(l->c, FE_E0306, s->value->span, "variable '%s' is %s, this is %s", s->name->text,
+                             fe_type_text(l, was), fe_type_text(l, is));
+    fe_label(l->c, d, was->dtype == is->dtype ? "give it this shape at the start, with fill" : "cast it: %s(...)",
+             ir_dtype_text(was->dtype));
+    fe_note_at(l->c, d, b->span, "'%s' was made here", s->name->text);
+}
+
+/* Variables from outside that are assigned in the block, in order of first assignment. */
+typedef struct carried {
+    fe_binding **items;
+    size_t n, cap;
+} carried;
+
+static void find_carried(fe_lower *l, const fe_block *b, carried *out) {
+    for (size_t i = 0; i < b->n; i++) {
+        const fe_stmt *s = b->items[i];
+        if (s->kind == FE_STMT_REPEAT)
+            find_carried(l, &s->body, out);
+        fe_binding *v = s->kind == FE_STMT_ASSIGN ? s->name->local : NULL;
+        if (!v || v->frame != l->frame || v->kind != FE_BIND_VAR || !v->id || v->carried)
+            continue;
+        v->carried = true;
+        base_push(l->c->arena, out->items, out->n, out->cap, v);
+    }
+}
+
+static ir_id repeat_count(fe_lower *l, const fe_expr *e) {
+    ir_id id = fe_lower_value(l, e, IR_I64);
+    if (!id)
+        return 0;
+    const ir_type *t = fe_type_at(l, id);
+    if (t->dtype == IR_I64 && t->rank == 0)
+        return id;
+    fe_label(l->c, fe_report(l->c, FE_E0307, e->span, "the count of repeat is one i64, this is %s", fe_type_text(l, t)),
+             t->rank ? "a scalar is needed" : "cast it: i64(...)");
+    return 0;
+}
+
+/* Start values become region arguments; what the variables are at the end of the body is yielded. */
+static void lower_repeat(fe_lower *l, const fe_stmt *s) {
+    fe_context *c = l->c;
+    if (!l->program) {
+        fe_label(c, fe_report(c, FE_E0222, s->span, "repeat belongs into a program"), "a kernel walks over edges only");
+        return;
+    }
+    ir_id count = repeat_count(l, s->value);
+    carried v = {0};
+    find_carried(l, &s->body, &v);
+    ir_id *ids = base_arena_new_array(c->arena, ir_id, v.n + 1);
+    for (size_t i = 0; i < v.n; i++) {
+        ids[i + 1] = v.items[i]->id;
+        v.items[i]->carried = false;
+    }
+    ids[0] = count;
+    ir_region *outer = l->b.r;
+    ir_id loop = count && v.n ? fe_put(l, s->span, IR_REPEAT, ir_scalar(IR_TUPLE), ids, v.n + 1) : 0;
+    l->b.r = ir_region_new(c->module); /* without carried values it stays outside of everything */
+    if (loop)
+        ir_at(l->b.f, loop)->region = l->b.r;
+    for (size_t i = 0; i < v.n; i++) {
+        ir_id arg = fe_put(l, s->span, IR_ARG, *fe_type_at(l, ids[i + 1]), NULL, 0);
+        if (arg)
+            ir_set_int(c->module, ir_at(l->b.f, arg), IR_ATTR_INDEX, (int64_t)i);
+        v.items[i]->id = arg;
+    }
+    size_t mark = l->n_binds;
+    lower_block(l, &s->body, false);
+    fe_close_block(l, mark);
+    ir_id *last = base_arena_new_array(c->arena, ir_id, v.n + 1);
+    for (size_t i = 0; i < v.n; i++)
+        last[i] = v.items[i]->id;
+    fe_put(l, s->span, IR_YIELD, (ir_type){.dtype = IR_NONE}, last, v.n);
+    l->b.r = outer;
+    for (size_t i = 0; i < v.n; i++) {
+        ir_id get = loop ? fe_put(l, s->span, IR_GET, *fe_type_at(l, ids[i + 1]), &loop, 1) : 0;
+        if (get)
+            ir_set_int(c->module, ir_at(l->b.f, get), IR_ATTR_INDEX, (int64_t)i);
+        v.items[i]->id = get;
+    }
+}
+
+static void lower_stmt(fe_lower *l, const fe_stmt *s, bool top) {
+    switch (s->kind) {
+    case FE_STMT_LET:
+    case FE_STMT_VAR:
+        lower_let(l, s);
+        return;
+    case FE_STMT_ASSIGN:
+        lower_assign(l, s);
+        return;
+    case FE_STMT_REPEAT:
+        lower_repeat(l, s);
+        return;
+    case FE_STMT_RETURN:
+        if (top)
+            lower_return(l, s);
+        else
+            fe_label(l->c, fe_report(l->c, FE_E0107, s->span, "return inside repeat"), "a body returns once, at its end");
+        return;
+    }
+}
+
+static void lower_block(fe_lower *l, const fe_block *b, bool top) {
+    bool done = false;
+    for (size_t i = 0; i < b->n; i++) {
+        if (done) {
+            fe_label(l->c, fe_report(l->c, FE_E0107, b->items[i]->span, "a statement after return"), "it would never run");
+            return;
+        }
+        lower_stmt(l, b->items[i], top);
+        done = top && b->items[i]->kind == FE_STMT_RETURN;
+    }
+    if (top && !done)
+        fe_label(l->c, fe_report(l->c, FE_E0106, b->end, "'%s' ends without return", l->decl->name->text), "return a value before this");
+}
+
+/* ---- bodies ------------------------------------------------------------------------------------------------------ */
+static void kernel_body(fe_context *c, fe_decl *d) {
+    fe_lower l = start(c, d, d->func);
+    bind_symbols(&l);
+    for (size_t i = 0; i < l.n_binds && i < 64; i++)
+        l.binds[i]->used = d->syms_used >> i & 1;
+    bind_fields(&l, d);
+    for (size_t i = 0; i < d->n_params; i++) {
+        if (d->params[i].role != FE_TOK_PARAM)
+            continue;
+        fe_binding *b = fe_bind(&l, FE_BIND_VALUE, d->params[i].name, d->params[i].span, "parameter");
+        d->params[i].name->field->what = "(parameter"; /* one warning is enough */
+        b->id = d->bad ? 0 : fe_put(&l, d->params[i].span, IR_FIELD, d->func->params[i].type, NULL, 0);
+        if (!b->id)
+            continue;
+        ir_set_int(c->module, ir_at(d->func, b->id), IR_ATTR_FIELD, (int64_t)i);
+        ir_set_word(c->module, ir_at(d->func, b->id), IR_ATTR_AT, "param");
+    }
+    lower_block(&l, &d->body, true);
+    fe_close_block(&l, 0);
+}
+
+static void bind_graphs(fe_lower *l, fe_decl *d) {
+    static const char *const WORDS[] = {"dst", "src", "edge"};
+    for (size_t i = 0; i < d->n_params; i++) {
+        if (!d->params[i].is_graph)
+            continue;
+        fe_binding *b = fe_bind(l, FE_BIND_GRAPH, d->params[i].name, d->params[i].span, "parameter");
+        b->index = (uint32_t)i;
+        b->id = (ir_id)l->n_graphs++;
+        for (int k = 0; k < 3; k++) { /* one symbol each, even when two graphs have one name (an error) */
+            const char *name = base_arena_printf(l->c->arena, "%s.%s", d->params[i].name->text, WORDS[k]);
+            uint32_t have;
+            if (ir_sym_find(l->b.f, name, &have))
+                name = base_arena_printf(l->c->arena, "%s of parameter %zu", name, i);
+            ir_sym(l->c->module, l->b.f, name);
+        }
+    }
+}
+
+/* Feature dimensions of a program come from the types of its parameters; a list after its name fixes their order. */
+static void bind_features(fe_lower *l, fe_decl *d) {
+    bind_symbols(l);
+    for (size_t i = 0; i < d->n_params; i++)
+        for (size_t k = 0; k < d->params[i].type.n; k++) {
+            fe_dim *dim = &d->params[i].type.dims[k];
+            if (dim->kind == FE_DIM_NAME && !(dim->name->local && dim->name->local->frame == l->frame))
+                fe_bind_dim(l, dim->name, dim->span);
+        }
+}
+
+static void program_params(fe_lower *l, fe_decl *d) {
+    for (size_t i = 0; i < d->n_params; i++) {
+        fe_param *p = &d->params[i];
+        ir_type type = {.dtype = IR_GRAPH};
+        if (!p->is_graph && !fe_type_of(l, &p->type, &type))
+            d->bad = true;
+        add_param(l, p, p->is_graph ? IR_GRAPH_FIELD : IR_PARAM_FIELD, type);
+        if (p->is_graph)
+            continue;
+        fe_binding *b = fe_bind(l, FE_BIND_VALUE, p->name, p->span, "parameter");
+        b->id = d->bad ? 0 : fe_put(l, p->span, IR_PARAM, type, NULL, 0);
+        if (b->id)
+            ir_set_int(l->c->module, ir_at(l->b.f, b->id), IR_ATTR_FIELD, (int64_t)i);
+    }
+}
+
+static void one_program(fe_lower *l, fe_decl *d) {
+    size_t before = l->c->diags->n_errors;
+    bind_graphs(l, d);
+    bind_features(l, d);
+    program_params(l, d);
+    if (!add_results(l, d) || l->c->diags->n_errors > before)
+        d->bad = true;
+    lower_block(l, &d->body, true);
+    fe_close_block(l, 0);
+    for (size_t k = 0; k < l->n_graphs; k++)
+        l->b.f->needs_square |= l->square[k];
+}
+
+/* The function made again takes the place of the one before. */
+static void replace(fe_context *c, const ir_func *old, ir_func *fresh) {
+    for (size_t i = 0; i < c->module->n_funcs; i++)
+        if (c->module->funcs[i] == old)
+            c->module->funcs[i] = fresh;
+    c->module->n_funcs--; /* fresh was the last one */
+}
+
+static void lower_program(fe_context *c, fe_decl *d) {
+    bool *square = base_arena_new_array(c->arena, bool, d->n_params + 1);
+    size_t n = c->diags->n, n_errors = c->diags->n_errors;
+    d->func = new_func(c, d);
+    for (;;) {
+        fe_lower l = start(c, d, d->func);
+        l.square = square;
+        one_program(&l, d);
+        if (!l.restart)
+            return;
+        c->diags->n = n;
+        c->diags->n_errors = n_errors;
+        d->bad = false;
+        ir_func *old = d->func;
+        d->func = new_func(c, d);
+        replace(c, old, d->func);
+    }
+}
+
+void fe_lower_all(fe_context *c) {
+    for (size_t i = 0; i < c->n_decls; i++) {
+        fe_decl *d = c->decls[i];
+        if (d->kind == FE_TOK_KERNEL && !d->bad)
+            kernel_head(c, d);
+    }
+    for (size_t i = 0; i < c->n_decls; i++)
+        if (c->decls[i]->kind == FE_TOK_FN)
+            fe_check_fn(c, c->decls[i]);
+    for (size_t i = 0; i < c->n_decls; i++) {
+        fe_decl *d = c->decls[i];
+        if (d->kind == FE_TOK_KERNEL && d->func)
+            kernel_body(c, d);
+        else if (d->kind == FE_TOK_PROGRAM && !d->bad)
+            lower_program(c, d);
+    }
+}

@@ -1,0 +1,437 @@
+/* Expressions to operations, dtypes checked.
+ *
+ * An expression of literals only has no dtype of its own: `want` says which it takes, and fe_lower_unify finds that
+ * out from the operands beside it. */
+#define _GNU_SOURCE
+#include "frontend/fe.h"
+
+#include <locale.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool fe_class_has(fe_class k, ir_dtype t) {
+    bool is_float = ir_dtype_is_float(t), is_int = t == IR_I32 || t == IR_I64;
+    switch (k) {
+    case FE_NUM:
+        return is_float || is_int;
+    case FE_FLOAT:
+        return is_float;
+    case FE_INT:
+        return is_int;
+    case FE_BOOL:
+        return t == IR_BOOL;
+    case FE_ANY:
+        return t < IR_DTYPE_COUNT;
+    }
+    return false;
+}
+
+const char *fe_class_text(fe_class k) {
+    static const char *const TEXTS[] = {"numbers", "floats (f32, f64)", "integers (i32, i64)", "bool", "any type"};
+    return TEXTS[k];
+}
+
+/* ---- literals ---------------------------------------------------------------------------------------------------- */
+/* strtod of the C locale, whatever the program that we are part of has set. */
+static double parse_float(const char *text, ir_dtype t) {
+    locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0); /* a constant of the C library, nothing is allocated */
+    double v = t == IR_F32 ? (double)strtof_l(text, NULL, c) : strtod_l(text, NULL, c);
+    freelocale(c);
+    return v;
+}
+
+static bool all_zero(const char *s) {
+    for (; *s && *s != 'e' && *s != 'E'; s++)
+        if (*s >= '1' && *s <= '9')
+            return false;
+    return true;
+}
+
+static ir_id float_literal(fe_lower *l, const fe_expr *e, base_span span, bool minus, ir_dtype t) {
+    if (e->name) /* inf, nan */
+        return fe_float(l, span, t, e->name->text[0] == 'n' ? NAN : minus ? -INFINITY : INFINITY);
+    char *text = base_arena_strndup(l->c->arena, l->c->source + e->span.begin, e->span.end - e->span.begin);
+    double v = parse_float(text, t);
+    if (isinf(v) || (v == 0 && !all_zero(text))) {
+        fe_report(l->c, FE_E0211, span, "this number is too %s for %s", isinf(v) ? "large" : "small", ir_dtype_text(t));
+        return 0;
+    }
+    return fe_float(l, span, t, minus ? -v : v);
+}
+
+static ir_id int_literal(fe_lower *l, const fe_expr *e, base_span span, bool minus, ir_dtype t) {
+    uint64_t limit = (t == IR_I32 ? (uint64_t)INT32_MAX : (uint64_t)INT64_MAX) + (minus ? 1 : 0), v = 0;
+    for (uint32_t i = e->span.begin; i < e->span.end; i++) {
+        uint64_t digit = (uint64_t)(l->c->source[i] - '0');
+        if (v > (limit - digit) / 10) {
+            fe_report(l->c, FE_E0211, span, "this number is too large for %s", ir_dtype_text(t));
+            return 0;
+        }
+        v = v * 10 + digit;
+    }
+    return fe_number(l, span, t, minus ? (int64_t)(0 - v) : (int64_t)v);
+}
+
+static ir_id literal(fe_lower *l, const fe_expr *e, base_span span, bool minus, ir_dtype t) {
+    return ir_dtype_is_float(t) ? float_literal(l, e, span, minus, t) : int_literal(l, e, span, minus, t);
+}
+
+/* The dtype that an expression of literals takes; IR_NONE after a complaint. */
+static ir_dtype literal_type(fe_lower *l, const fe_expr *e, ir_dtype want) {
+    if (want == IR_NONE)
+        return e->lit == FE_LIT_FLOAT ? IR_F32 : IR_I64;
+    if (want == IR_BOOL) {
+        fe_label(l->c, fe_report(l->c, FE_E0211, e->span, "a number cannot become bool"), "write true or false");
+        return IR_NONE;
+    }
+    if (e->lit == FE_LIT_FLOAT && !ir_dtype_is_float(want)) {
+        fe_label(l->c, fe_report(l->c, FE_E0211, e->span, "a literal with a fraction cannot become %s", ir_dtype_text(want)),
+                 "write a whole number, or cast the other side");
+        return IR_NONE;
+    }
+    return want;
+}
+
+/* ---- several operands of one dtype ------------------------------------------------------------------------------- */
+static void mixed(fe_lower *l, const fe_expr *a, ir_dtype s, const fe_expr *b, ir_dtype t) {
+    const char *x = ir_dtype_text(s), *y = ir_dtype_text(t);
+    base_diag *d = fe_report(l->c, FE_E0203, b->span, "%s and %s do not mix", x, y);
+    fe_label(l->c, d, "is %s; cast one side, %s(...) or %s(...)", y, x, y);
+    fe_note_at(l->c, d, a->span, "the other side is %s", x);
+}
+
+bool fe_lower_unify(fe_lower *l, const fe_expr *const *e, size_t n, ir_dtype want, ir_id *out) {
+    ir_dtype t = IR_NONE;
+    const fe_expr *first = NULL;
+    fe_lit lit = FE_LIT_INT;
+    bool ok = true;
+    for (size_t i = 0; i < n; i++) {
+        if (e[i]->lit != FE_LIT_NO) {
+            lit = e[i]->lit > lit ? e[i]->lit : lit;
+            continue;
+        }
+        out[i] = fe_lower_value(l, e[i], IR_NONE);
+        ok &= out[i] != 0;
+        if (!out[i])
+            continue;
+        ir_dtype have = fe_type_at(l, out[i])->dtype;
+        if (!first) {
+            first = e[i];
+            t = have;
+        } else if (have != t) {
+            mixed(l, first, t, e[i], have);
+            ok = false;
+        }
+    }
+    if (t == IR_NONE && ok)
+        t = want != IR_NONE ? want : lit == FE_LIT_FLOAT ? IR_F32 : IR_I64;
+    for (size_t i = 0; i < n && ok; i++) {
+        if (e[i]->lit != FE_LIT_NO)
+            out[i] = fe_lower_value(l, e[i], t);
+        ok &= out[i] != 0;
+    }
+    return ok;
+}
+
+/* ---- names ------------------------------------------------------------------------------------------------------- */
+static void unknown_name(fe_lower *l, const fe_expr *e) {
+    fe_nearest near = {.wanted = e->name->text};
+    for (size_t i = 0; i < l->n_binds; i++)
+        if (l->binds[i]->frame == l->frame && l->binds[i]->kind != FE_BIND_FIELD)
+            fe_nearest_try(&near, l->binds[i]->name->text);
+    base_diag *d = fe_report(l->c, FE_E0201, e->span, "unknown name '%s'", e->name->text);
+    if (e->name->decl || fe_func_find(e->name->text))
+        fe_label(l->c, d, "is a function; call it: %s(...)", e->name->text);
+    else if (fe_nearest_get(&near))
+        fe_label(l->c, d, "did you mean '%s'?", fe_nearest_get(&near));
+}
+
+static ir_id lower_name(fe_lower *l, const fe_expr *e) {
+    fe_binding *b = fe_lookup(l, e->name);
+    if (b && b->kind == FE_BIND_GRAPH) {
+        fe_label(l->c, fe_report(l->c, FE_E0310, e->span, "'%s' is a graph, not a value", e->name->text),
+                 "its sizes are %s.num_dst, %s.num_src, %s.num_edges", e->name->text, e->name->text, e->name->text);
+        return 0;
+    }
+    if (b && b->kind == FE_BIND_DIM) {
+        l->b.span = e->span;
+        return ir_dim_is_sym(b->dim) ? ir_emit_dimsize(&l->b, b->dim) : fe_number(l, e->span, IR_I64, b->dim);
+    }
+    if (b)
+        return b->id;
+    const fe_binding *f = e->name->field;
+    if (f && f->frame == l->frame) {
+        const char *role = f->role == FE_TOK_NODE ? "src" : fe_tok_text(f->role);
+        fe_label(l->c, fe_report(l->c, FE_E0212, e->span, "'%s' is a field of role %s", e->name->text, fe_tok_text(f->role)),
+                 "write %s.%s%s%s", role, e->name->text, f->role == FE_TOK_NODE ? " or dst." : "",
+                 f->role == FE_TOK_NODE ? e->name->text : "");
+        return 0;
+    }
+    unknown_name(l, e);
+    return 0;
+}
+
+static const fe_binding *find_field(fe_lower *l, const fe_expr *e) {
+    fe_binding *f = e->name->field;
+    const char *role = fe_tok_text(e->op), *name = e->name->text;
+    if (l->frame) {
+        fe_label(l->c, fe_report(l->c, FE_E0222, e->span, "a function sees no fields"), "make it a parameter of the function");
+        return NULL;
+    }
+    if (l->program) {
+        fe_label(l->c, fe_report(l->c, FE_E0222, e->span, "%s.%s: only a kernel has fields", role, name),
+                 "in a program write the tensor's name");
+        return NULL;
+    }
+    if (!f || f->frame != l->frame) {
+        base_diag *d;
+        if (e->op == FE_TOK_EDGE && (strcmp(name, "displacement") == 0 || strcmp(name, "distance") == 0)) {
+            d = fe_report(l->c, FE_E0815, e->span, "generated edge field '%s' is not supported yet", name);
+            fe_label(l->c, d, "declare it: edge %s: f32", name);
+            return NULL;
+        }
+        fe_nearest near = {.wanted = name};
+        for (size_t i = 0; i < l->n_binds; i++)
+            if (l->binds[i]->kind == FE_BIND_FIELD)
+                fe_nearest_try(&near, l->binds[i]->name->text);
+        d = fe_report(l->c, FE_E0201, e->span, "there is no field '%s'", name);
+        if (fe_nearest_get(&near))
+            fe_label(l->c, d, "did you mean '%s'?", fe_nearest_get(&near));
+        return NULL;
+    }
+    f->used = true;
+    bool ends = e->op == FE_TOK_SRC || e->op == FE_TOK_DST;
+    if (f->role == FE_TOK_PARAM)
+        fe_label(l->c, fe_report(l->c, FE_E0212, e->span, "'%s' is a param, the same for all rows and edges", name),
+                 "write it bare: %s", name);
+    else if (f->role == FE_TOK_NODE && !ends)
+        fe_label(l->c, fe_report(l->c, FE_E0212, e->span, "'%s' is a node field; it is read at an end of the edge", name),
+                 "write src.%s or dst.%s", name, name);
+    else if (f->role != FE_TOK_NODE && f->role != e->op)
+        fe_label(l->c, fe_report(l->c, FE_E0212, e->span, "'%s' is a field of role %s", name, fe_tok_text(f->role)),
+                 "write %s.%s", fe_tok_text(f->role), name);
+    else
+        return f;
+    return NULL;
+}
+
+static ir_id lower_field(fe_lower *l, const fe_expr *e) {
+    const fe_binding *f = find_field(l, e);
+    if (!f || l->decl->bad)
+        return 0;
+    ir_type type = l->b.f->params[f->index].type;
+    type.space = e->op == FE_TOK_DST ? IR_ROW : IR_EDGE;
+    ir_id id = fe_put(l, e->span, IR_FIELD, type, NULL, 0);
+    if (id) {
+        ir_set_int(l->c->module, ir_at(l->b.f, id), IR_ATTR_FIELD, f->index);
+        ir_set_word(l->c->module, ir_at(l->b.f, id), IR_ATTR_AT, fe_tok_text(e->op));
+    }
+    return id;
+}
+
+/* ---- members: sizes of a graph, results of a kernel -------------------------------------------------------------- */
+static ir_id graph_member(fe_lower *l, const fe_expr *e, const fe_binding *g) {
+    static const char *const WORDS[] = {"num_dst", "num_src", "num_edges"};
+    for (uint32_t k = 0; k < 3; k++)
+        if (strcmp(e->name->text, WORDS[k]) == 0) {
+            l->b.span = e->span;
+            return ir_emit_dimsize(&l->b, ir_dim_sym(3 * g->id + (k == 1 && l->square[g->id] ? 0 : k)));
+        }
+    fe_label(l->c, fe_report(l->c, FE_E0308, e->name_span, "a graph has no '%s'", e->name->text),
+             "it has num_dst, num_src and num_edges");
+    return 0;
+}
+
+static ir_id lower_member(fe_lower *l, const fe_expr *e) {
+    if (e->a->kind == FE_EXPR_NAME) {
+        const fe_binding *g = fe_lookup(l, e->a->name);
+        if (g && g->kind == FE_BIND_GRAPH)
+            return graph_member(l, e, g);
+    }
+    ir_id tuple = fe_lower_expr(l, e->a, IR_NONE);
+    if (!tuple)
+        return 0;
+    if (fe_type_at(l, tuple)->dtype != IR_TUPLE) {
+        fe_label(l->c, fe_report(l->c, FE_E0309, e->name_span, "this value has no member '%s'", e->name->text), "is %s",
+                 fe_type_text(l, fe_type_at(l, tuple)));
+        return 0;
+    }
+    fe_name *callee = fe_intern(l->c, ir_word(ir_at(l->b.f, tuple), IR_ATTR_CALLEE),
+                                strlen(ir_word(ir_at(l->b.f, tuple), IR_ATTR_CALLEE)));
+    const ir_func *f = callee->decl->func;
+    fe_nearest near = {.wanted = e->name->text};
+    for (size_t i = 0; i < f->n_results; i++) {
+        if (strcmp(f->results[i].name, e->name->text) == 0)
+            return fe_call_result(l, e->span, tuple, i);
+        fe_nearest_try(&near, f->results[i].name);
+    }
+    base_diag *d = fe_report(l->c, FE_E0309, e->name_span, "kernel '%s' has no result '%s'", callee->text, e->name->text);
+    if (fe_nearest_get(&near))
+        fe_label(l->c, d, "did you mean '%s'?", fe_nearest_get(&near));
+    return 0;
+}
+
+/* ---- operators --------------------------------------------------------------------------------------------------- */
+static ir_id lower_unary(fe_lower *l, const fe_expr *e, ir_dtype want) {
+    if (e->op == FE_TOK_MINUS && e->a->kind == FE_EXPR_NUMBER)
+        return literal(l, e->a, e->span, true, want);
+    ir_id a = fe_lower_value(l, e->a, want);
+    if (!a)
+        return 0;
+    ir_dtype t = fe_type_at(l, a)->dtype;
+    bool minus = e->op == FE_TOK_MINUS;
+    if (!fe_class_has(minus ? FE_NUM : FE_BOOL, t)) {
+        fe_label(l->c, fe_report(l->c, FE_E0210, e->span, "'%s' takes %s, not %s", fe_tok_text(e->op),
+                                 fe_class_text(minus ? FE_NUM : FE_BOOL), ir_dtype_text(t)),
+                 minus ? "'not' is for bool" : "compare it: x != 0");
+        return 0;
+    }
+    return fe_map1(l, e->span, minus ? IR_NEG : IR_NOT, a);
+}
+
+typedef struct operator {
+    ir_opcode code;
+    fe_class cls;
+} operator;
+
+static operator operator_of(fe_tok_kind k) {
+    switch ((int)k) {
+    case FE_TOK_PLUS:
+        return (operator){IR_ADD, FE_NUM};
+    case FE_TOK_MINUS:
+        return (operator){IR_SUB, FE_NUM};
+    case FE_TOK_STAR:
+        return (operator){IR_MUL, FE_NUM};
+    case FE_TOK_SLASH:
+        return (operator){IR_DIV, FE_FLOAT};
+    case FE_TOK_PERCENT:
+        return (operator){IR_REM, FE_NUM};
+    case FE_TOK_CARET:
+        return (operator){IR_POW, FE_NUM};
+    case FE_TOK_EQ:
+        return (operator){IR_EQ, FE_ANY};
+    case FE_TOK_NE:
+        return (operator){IR_NE, FE_ANY};
+    case FE_TOK_LT:
+        return (operator){IR_LT, FE_NUM};
+    case FE_TOK_LE:
+        return (operator){IR_LE, FE_NUM};
+    case FE_TOK_GT:
+        return (operator){IR_GT, FE_NUM};
+    case FE_TOK_GE:
+        return (operator){IR_GE, FE_NUM};
+    case FE_TOK_AND:
+        return (operator){IR_AND, FE_BOOL};
+    case FE_TOK_OR:
+        return (operator){IR_OR, FE_BOOL};
+    default:
+        BASE_BUG("operator %d", (int)k);
+    }
+}
+
+static void wrong_class(fe_lower *l, const fe_expr *e, fe_class cls, ir_dtype t) {
+    if (e->op == FE_TOK_SLASH && fe_class_has(FE_INT, t)) {
+        fe_label(l->c, fe_report(l->c, FE_E0208, e->name_span, "'/' on %s", ir_dtype_text(t)),
+                 "write f32(a) / f32(b), or div(a, b)");
+        return;
+    }
+    fe_report(l->c, FE_E0210, e->name_span, "'%s' takes %s, not %s", fe_tok_text(e->op), fe_class_text(cls),
+              ir_dtype_text(t));
+}
+
+/* x ^ 2, 3, 4 with a literal exponent; 0 otherwise. */
+static int small_power(const fe_lower *l, const fe_expr *e) {
+    if (e->op != FE_TOK_CARET || e->b->kind != FE_EXPR_NUMBER || e->b->lit != FE_LIT_INT ||
+        e->b->span.end - e->b->span.begin != 1)
+        return 0;
+    int n = l->c->source[e->b->span.begin] - '0';
+    return n >= 2 && n <= 4 ? n : 0;
+}
+
+static ir_id power(fe_lower *l, const fe_expr *e, int n, ir_dtype want) {
+    ir_id a = fe_lower_value(l, e->a, want);
+    if (!a)
+        return 0;
+    ir_dtype t = fe_type_at(l, a)->dtype;
+    if (!fe_class_has(FE_NUM, t)) {
+        wrong_class(l, e, FE_NUM, t);
+        return 0;
+    }
+    ir_id square = fe_map2(l, e->span, IR_MUL, a, a);
+    return n == 2 ? square : fe_map2(l, e->span, IR_MUL, square, n == 3 ? a : square);
+}
+
+static ir_id lower_binary(fe_lower *l, const fe_expr *e, ir_dtype want) {
+    int n = small_power(l, e);
+    if (n)
+        return power(l, e, n, want);
+    operator op = operator_of(e->op);
+    bool compares = ir_op_describe(op.code)->cls == IR_CLASS_COMPARE;
+    ir_id args[2];
+    if (!fe_lower_unify(l, (const fe_expr *const[]){e->a, e->b}, 2, compares ? IR_NONE : want, args))
+        return 0;
+    ir_dtype t = fe_type_at(l, args[0])->dtype;
+    if (!fe_class_has(op.cls, t)) {
+        wrong_class(l, e, op.cls, t);
+        return 0;
+    }
+    return fe_elementwise(l, e->span, op.code, args, 2);
+}
+
+/* ---- one expression ---------------------------------------------------------------------------------------------- */
+static ir_id lower_kind(fe_lower *l, const fe_expr *e, ir_dtype want) {
+    switch (e->kind) {
+    case FE_EXPR_BAD:
+        return 0;
+    case FE_EXPR_NUMBER:
+        return literal(l, e, e->span, false, want);
+    case FE_EXPR_BOOL:
+        return fe_number(l, e->span, IR_BOOL, e->op == FE_TOK_TRUE);
+    case FE_EXPR_NAME:
+        return lower_name(l, e);
+    case FE_EXPR_FIELD:
+        return lower_field(l, e);
+    case FE_EXPR_MEMBER:
+        return lower_member(l, e);
+    case FE_EXPR_CALL:
+        return fe_lower_call(l, e, want);
+    case FE_EXPR_REDUCE:
+        return fe_lower_reduce(l, e);
+    case FE_EXPR_UNARY:
+        return lower_unary(l, e, want);
+    case FE_EXPR_BINARY:
+        return lower_binary(l, e, want);
+    case FE_EXPR_SHAPE:
+        fe_label(l->c, fe_report(l->c, FE_E0222, e->span, "a shape is not a value"), "it is the second argument of fill");
+        return 0;
+    }
+    return 0;
+}
+
+ir_id fe_lower_expr(fe_lower *l, const fe_expr *e, ir_dtype want) {
+    if (l->full)
+        return 0;
+    if (l->depth >= FE_MAX_DEPTH || ++l->c->work > FE_MAX_WORK) {
+        l->full = true;
+        if (l->depth >= FE_MAX_DEPTH)
+            fe_report(l->c, FE_E0104, e->span, "functions and expressions more than %d deep", FE_MAX_DEPTH);
+        else
+            fe_report(l->c, FE_E0104, e->span, "more than %u expressions in a file, inlined functions included", FE_MAX_WORK);
+        return 0;
+    }
+    if (e->lit != FE_LIT_NO && (want = literal_type(l, e, want)) == IR_NONE)
+        return 0;
+    l->depth++;
+    ir_id id = lower_kind(l, e, want);
+    l->depth--;
+    return id;
+}
+
+ir_id fe_lower_value(fe_lower *l, const fe_expr *e, ir_dtype want) {
+    ir_id id = fe_lower_expr(l, e, want);
+    if (!id || fe_type_at(l, id)->dtype != IR_TUPLE)
+        return id;
+    fe_label(l->c, fe_report(l->c, FE_E0309, e->span, "this kernel has several results"), "take one of them: name it, then name.result");
+    return 0;
+}

@@ -1,0 +1,547 @@
+/* Tokens to declarations and statements; parse_expr.c has the expressions.
+ *
+ * Recovery: the first error of a statement sets `panic`, everything returns, and the statement skips to where the next
+ * one can begin.  An error in a head skips to the body.  A declaration with an error is kept, marked `bad`, so that
+ * its name is known and its uses are silent. */
+#include "frontend/fe.h"
+
+#include <string.h>
+
+/* ---- tokens ------------------------------------------------------------------------------------------------------ */
+const fe_token *fe_peek(const fe_parser *p, size_t ahead) {
+    size_t at = p->at + ahead, last = p->c->n_tokens - 1;
+    return &p->c->tokens[at < last ? at : last];
+}
+
+bool fe_at(const fe_parser *p, fe_tok_kind k) { return fe_peek(p, 0)->kind == k; }
+
+const fe_token *fe_next(fe_parser *p) {
+    const fe_token *t = fe_peek(p, 0);
+    if (t->kind == FE_TOK_LPAREN || t->kind == FE_TOK_LBRACKET)
+        p->brackets++;
+    else if ((t->kind == FE_TOK_RPAREN || t->kind == FE_TOK_RBRACKET) && p->brackets)
+        p->brackets--;
+    if (t->kind != FE_TOK_EOF)
+        p->at++;
+    return t;
+}
+
+bool fe_take(fe_parser *p, fe_tok_kind k) {
+    if (p->panic || !fe_at(p, k))
+        return false;
+    fe_next(p);
+    return true;
+}
+
+base_diag *fe_fail(fe_parser *p, fe_error_id id, base_span span, const char *fmt, ...) {
+    va_list ap;
+    va_start(ap, fmt);
+    base_diag *d = fe_vreport(p->c, id, span, fmt, ap);
+    va_end(ap);
+    p->panic = true;
+    return d;
+}
+
+/* How the next token is called in "found ...". */
+static const char *found(fe_parser *p) {
+    const fe_token *t = fe_peek(p, 0);
+    switch ((int)t->kind) {
+    case FE_TOK_EOF:
+        return "the end of the file";
+    case FE_TOK_NAME:
+        return base_arena_printf(p->c->arena, "'%s'", t->name->text);
+    case FE_TOK_INT:
+    case FE_TOK_FLOAT:
+        return "a number";
+    default:
+        return base_arena_printf(p->c->arena, "'%s'", fe_tok_text(t->kind));
+    }
+}
+
+bool fe_expect(fe_parser *p, fe_tok_kind k, const char *what) {
+    if (p->panic)
+        return false;
+    if (fe_take(p, k))
+        return true;
+    if (fe_at(p, FE_TOK_BAD)) { /* reported by the lexer */
+        p->panic = true;
+        return false;
+    }
+    fe_fail(p, FE_E0102, fe_peek(p, 0)->span, "expected '%s'%s%s, found %s", fe_tok_text(k), what ? " " : "",
+            what ? what : "", found(p));
+    return false;
+}
+
+fe_name *fe_expect_name(fe_parser *p, const char *what, base_span *span) {
+    const fe_token *t = fe_peek(p, 0);
+    if (p->panic)
+        return NULL;
+    if (t->kind == FE_TOK_NAME) {
+        fe_next(p);
+        if (span)
+            *span = t->span;
+        return t->name;
+    }
+    if (t->kind == FE_TOK_BAD)
+        p->panic = true;
+    else if (t->kind >= FE_TOK_KERNEL && t->kind <= FE_TOK_PARAM)
+        fe_label(p->c, fe_fail(p, FE_E0102, t->span, "expected %s, found %s", what, found(p)), "is a keyword");
+    else
+        fe_fail(p, FE_E0102, t->span, "expected %s, found %s", what, found(p));
+    return NULL;
+}
+
+static bool begins_decl(fe_tok_kind k) {
+    return k == FE_TOK_KERNEL || k == FE_TOK_PROGRAM || k == FE_TOK_FN || k == FE_TOK_REDUCER || k == FE_TOK_EXPORT;
+}
+
+static bool at_decl(const fe_parser *p) {
+    const fe_token *t = fe_peek(p, 0);
+    return t->kind == FE_TOK_EOF || (t->newline && begins_decl(t->kind));
+}
+
+/* ---- types ------------------------------------------------------------------------------------------------------- */
+static bool const_dim(fe_parser *p, fe_dim *d) {
+    const fe_token *t = fe_next(p);
+    d->kind = FE_DIM_CONST;
+    d->span = t->span;
+    for (uint32_t i = t->span.begin; i < t->span.end; i++) {
+        d->value = d->value * 10 + (p->c->source[i] - '0');
+        if (d->value > INT32_MAX)
+            break;
+    }
+    if (d->value >= 1 && d->value <= INT32_MAX)
+        return true;
+    fe_fail(p, FE_E0216, t->span, "a fixed dimension is at least 1 and at most %d", INT32_MAX);
+    return false;
+}
+
+static void parse_dim(fe_parser *p, fe_type *t) {
+    fe_dim d = {.kind = FE_DIM_NAME};
+    if (fe_at(p, FE_TOK_INT)) {
+        if (!const_dim(p, &d))
+            return;
+    } else {
+        d.name = fe_expect_name(p, "a dimension (a name or a number)", &d.span);
+        if (!d.name)
+            return;
+        if (fe_take(p, FE_TOK_DOT)) {
+            base_span member;
+            d.kind = FE_DIM_GRAPH;
+            if (fe_at(p, FE_TOK_SRC) || fe_at(p, FE_TOK_DST) || fe_at(p, FE_TOK_EDGE)) {
+                const fe_token *w = fe_next(p);
+                member = w->span;
+                d.member = fe_intern(p->c, fe_tok_text(w->kind), strlen(fe_tok_text(w->kind)));
+            } else {
+                d.member = fe_expect_name(p, "'dst', 'src' or 'edge'", &member);
+            }
+            if (!d.member)
+                return;
+            d.span.end = member.end;
+        }
+    }
+    const fe_token *after = fe_peek(p, 0);
+    if (after->kind == FE_TOK_PLUS || after->kind == FE_TOK_MINUS || after->kind == FE_TOK_STAR) {
+        fe_label(p->c, fe_fail(p, FE_E0813, after->span, "arithmetic on dimensions is not supported yet"),
+                 "give the sum a dimension of its own");
+        return;
+    }
+    base_push(p->c->arena, t->dims, t->n, t->cap, d);
+}
+
+void fe_parse_dims(fe_parser *p, fe_type *t) {
+    do {
+        if (fe_at(p, FE_TOK_RBRACKET) && t->n)
+            break;
+        parse_dim(p, t);
+    } while (fe_take(p, FE_TOK_COMMA));
+    t->span.end = fe_peek(p, 0)->span.end;
+    fe_expect(p, FE_TOK_RBRACKET, "after the dimensions");
+}
+
+static void parse_type(fe_parser *p, fe_type *t) {
+    t->dtype = fe_expect_name(p, "a type", &t->dtype_span);
+    t->span = t->dtype_span;
+    if (t->dtype && fe_take(p, FE_TOK_LBRACKET))
+        fe_parse_dims(p, t);
+}
+
+/* ---- heads ------------------------------------------------------------------------------------------------------- */
+static void parse_symbols(fe_parser *p, fe_decl *d) {
+    if (!fe_take(p, FE_TOK_LBRACKET))
+        return;
+    do {
+        if (fe_at(p, FE_TOK_RBRACKET) && d->n_syms)
+            break;
+        fe_symbol s;
+        s.name = fe_expect_name(p, "the name of a dimension", &s.span);
+        if (s.name)
+            base_push(p->c->arena, d->syms, d->n_syms, d->cap_syms, s);
+    } while (fe_take(p, FE_TOK_COMMA));
+    fe_expect(p, FE_TOK_RBRACKET, "after the dimensions");
+}
+
+static bool is_role(fe_tok_kind k) { return k >= FE_TOK_SRC && k <= FE_TOK_PARAM; }
+
+static void parse_param(fe_parser *p, fe_decl *d) {
+    fe_param q = {.role = FE_TOK_PARAM};
+    const fe_token *t = fe_peek(p, 0);
+    if (d->kind == FE_TOK_KERNEL) {
+        if (is_role(t->kind)) {
+            q.role = fe_next(p)->kind;
+        } else if (t->kind == FE_TOK_NAME) {
+            base_diag *e = fe_fail(p, FE_E0109, t->span, "a field begins with its role");
+            fe_label(p->c, e, "write src, dst, node, edge or param before '%s'", t->name->text);
+            return;
+        }
+    } else if (is_role(t->kind)) {
+        base_diag *e = fe_fail(p, FE_E0109, t->span, "only the fields of a kernel have roles");
+        fe_label(p->c, e, "leave '%s' out", fe_tok_text(t->kind));
+        return;
+    }
+    q.name = fe_expect_name(p, d->kind == FE_TOK_KERNEL && is_role(t->kind) ? "the field's name" : "a parameter", &q.span);
+    if (!q.name || !fe_expect(p, FE_TOK_COLON, "and the type"))
+        return;
+    const fe_token *type = fe_peek(p, 0);
+    if (type->kind == FE_TOK_NAME && strcmp(type->name->text, "graph") == 0) {
+        fe_next(p);
+        q.is_graph = true;
+        q.type.span = type->span;
+        if (d->kind != FE_TOK_PROGRAM)
+            fe_label(p->c, fe_fail(p, FE_E0222, type->span, "only a program has a graph among its parameters"),
+                     d->kind == FE_TOK_KERNEL ? "a kernel works on the graph it is called with" : "not here");
+    } else {
+        parse_type(p, &q.type);
+    }
+    if (!p->panic)
+        base_push(p->c->arena, d->params, d->n_params, d->cap_params, q);
+}
+
+static void parse_params(fe_parser *p, fe_decl *d) {
+    if (!fe_expect(p, FE_TOK_LPAREN, "and the parameters"))
+        return;
+    while (!p->panic && !fe_at(p, FE_TOK_RPAREN)) {
+        parse_param(p, d);
+        if (!fe_take(p, FE_TOK_COMMA))
+            break;
+    }
+    fe_expect(p, FE_TOK_RPAREN, "or ',' after the parameter");
+}
+
+static void parse_one_result(fe_parser *p, fe_decl *d, bool named, bool edge) {
+    fe_result r = {.edge = edge, .span = fe_peek(p, 0)->span};
+    if (named) {
+        r.name = fe_expect_name(p, "the name of a result", &r.span);
+        fe_expect(p, FE_TOK_COLON, "and the type");
+    }
+    if (fe_take(p, FE_TOK_EDGE))
+        r.edge = true;
+    parse_type(p, &r.type);
+    if (!r.name)
+        r.span = r.type.span;
+    if (!p->panic)
+        base_push(p->c->arena, d->results, d->n_results, d->cap_results, r);
+}
+
+static void parse_results(fe_parser *p, fe_decl *d) {
+    if (!fe_expect(p, FE_TOK_ARROW, "and the type of the result"))
+        return;
+    bool edge = fe_take(p, FE_TOK_EDGE);
+    if (!fe_take(p, FE_TOK_LPAREN)) {
+        parse_one_result(p, d, false, edge);
+        return;
+    }
+    do {
+        if (fe_at(p, FE_TOK_RPAREN) && d->n_results)
+            break;
+        parse_one_result(p, d, true, edge);
+    } while (fe_take(p, FE_TOK_COMMA));
+    fe_expect(p, FE_TOK_RPAREN, "or ',' after the result");
+}
+
+/* The head on one line: tokens with one space where the text had any, none inside brackets. */
+static const char *signature_of(fe_parser *p, size_t from, size_t to) {
+    const fe_token *t = p->c->tokens;
+    size_t n = 1;
+    for (size_t i = from; i < to; i++)
+        n += t[i].span.end - t[i].span.begin + 1;
+    char *text = base_arena_alloc(p->c->arena, n), *at = text;
+    for (size_t i = from; i < to; i++) {
+        bool gap = i > from && t[i].span.begin > t[i - 1].span.end;
+        bool tight = i > from && (t[i - 1].kind == FE_TOK_LPAREN || t[i - 1].kind == FE_TOK_LBRACKET ||
+                                  t[i].kind == FE_TOK_RPAREN || t[i].kind == FE_TOK_RBRACKET || t[i].kind == FE_TOK_COMMA);
+        if (t[i].kind == FE_TOK_COMMA && i + 1 < to &&
+            (t[i + 1].kind == FE_TOK_RPAREN || t[i + 1].kind == FE_TOK_RBRACKET))
+            continue; /* a trailing comma */
+        if (gap && !tight)
+            *at++ = ' ';
+        memcpy(at, p->c->source + t[i].span.begin, t[i].span.end - t[i].span.begin);
+        at += t[i].span.end - t[i].span.begin;
+    }
+    return text;
+}
+
+/* ---- statements -------------------------------------------------------------------------------------------------- */
+static bool begins_stmt(const fe_parser *p) {
+    const fe_token *t = fe_peek(p, 0);
+    switch ((int)t->kind) {
+    case FE_TOK_LET:
+    case FE_TOK_VAR:
+    case FE_TOK_RETURN:
+    case FE_TOK_REPEAT:
+    case FE_TOK_WHILE:
+    case FE_TOK_IF:
+        return true;
+    case FE_TOK_NAME:
+        return p->brackets == 0 && fe_peek(p, 1)->kind == FE_TOK_ASSIGN;
+    default:
+        return false;
+    }
+}
+
+/* Skips what is left of a broken statement, braces inside it included. */
+static void recover_stmt(fe_parser *p) {
+    size_t braces = 0;
+    bool first = true;
+    for (; !at_decl(p); first = false) {
+        const fe_token *t = fe_peek(p, 0);
+        if (braces == 0 && (t->kind == FE_TOK_RBRACE || (t->newline && !first && begins_stmt(p))))
+            break;
+        if (t->kind == FE_TOK_LBRACE)
+            braces++;
+        else if (t->kind == FE_TOK_RBRACE)
+            braces--;
+        fe_next(p);
+    }
+    p->panic = false;
+    p->brackets = 0;
+}
+
+static void end_of_stmt(fe_parser *p) {
+    const fe_token *t = fe_peek(p, 0);
+    if (p->panic || t->newline || t->kind == FE_TOK_RBRACE || t->kind == FE_TOK_EOF)
+        return;
+    if (t->kind == FE_TOK_BAD)
+        p->panic = true;
+    else if (t->kind == FE_TOK_ASSIGN)
+        fe_label(p->c, fe_fail(p, FE_E0102, t->span, "expected the end of the statement, found '='"),
+                 "only a name can be assigned; equality is '=='");
+    else
+        fe_fail(p, FE_E0102, t->span, "expected the end of the statement, found %s", found(p));
+}
+
+static void parse_block(fe_parser *p, fe_block *b, unsigned depth);
+
+static void parse_return(fe_parser *p, fe_stmt *s) {
+    bool named = fe_at(p, FE_TOK_LPAREN) && fe_peek(p, 1)->kind == FE_TOK_NAME && fe_peek(p, 2)->kind == FE_TOK_ASSIGN;
+    if (!named) {
+        if (fe_peek(p, 0)->newline || fe_at(p, FE_TOK_RBRACE)) {
+            fe_fail(p, FE_E0102, s->span, "return needs a value");
+            return;
+        }
+        s->value = fe_parse_expr(p);
+        return;
+    }
+    fe_next(p);
+    do {
+        if (fe_at(p, FE_TOK_RPAREN))
+            break;
+        fe_arg a = {0};
+        a.name = fe_expect_name(p, "the name of a result", &a.name_span);
+        if (!fe_expect(p, FE_TOK_ASSIGN, "and its value"))
+            return;
+        a.value = fe_parse_expr(p);
+        base_push(p->c->arena, s->returns, s->n_returns, s->cap_returns, a);
+    } while (fe_take(p, FE_TOK_COMMA));
+    fe_expect(p, FE_TOK_RPAREN, "or ',' after the value");
+}
+
+static bool later_stmt(fe_parser *p) {
+    const fe_token *t = fe_peek(p, 0);
+    if (t->kind == FE_TOK_WHILE)
+        fe_label(p->c, fe_fail(p, FE_E0806, t->span, "while is not supported yet"), "repeat n { ... } is");
+    else if (t->kind == FE_TOK_IF || t->kind == FE_TOK_ELSE)
+        fe_label(p->c, fe_fail(p, FE_E0807, t->span, "if is not supported yet"),
+                 "select(condition, a, b) chooses between two values");
+    else
+        return false;
+    return true;
+}
+
+static fe_stmt *parse_stmt(fe_parser *p, unsigned depth) {
+    const fe_token *t = fe_peek(p, 0);
+    fe_stmt *s = base_arena_alloc(p->c->arena, sizeof *s);
+    s->span = t->span;
+    if (later_stmt(p))
+        return NULL;
+    switch ((int)t->kind) {
+    case FE_TOK_LET:
+    case FE_TOK_VAR:
+        fe_next(p);
+        s->kind = t->kind == FE_TOK_LET ? FE_STMT_LET : FE_STMT_VAR;
+        s->name = fe_expect_name(p, "a name", &s->name_span);
+        if (fe_expect(p, FE_TOK_ASSIGN, "and a value"))
+            s->value = fe_parse_expr(p);
+        break;
+    case FE_TOK_RETURN:
+        fe_next(p);
+        s->kind = FE_STMT_RETURN;
+        parse_return(p, s);
+        break;
+    case FE_TOK_REPEAT:
+        fe_next(p);
+        s->kind = FE_STMT_REPEAT;
+        s->value = fe_parse_expr(p);
+        if (fe_at(p, FE_TOK_LBRACE) && depth >= FE_MAX_NESTING / 4)
+            fe_fail(p, FE_E0104, s->span, "more than %d repeats inside one another", FE_MAX_NESTING / 4);
+        if (!p->panic)
+            parse_block(p, &s->body, depth + 1);
+        break;
+    case FE_TOK_NAME:
+        if (fe_peek(p, 1)->kind == FE_TOK_ASSIGN) {
+            s->kind = FE_STMT_ASSIGN;
+            s->name = fe_expect_name(p, "a name", &s->name_span);
+            fe_next(p);
+            s->value = fe_parse_expr(p);
+            break;
+        }
+        /* fall through */
+    default:
+        if (t->kind == FE_TOK_BAD)
+            p->panic = true;
+        else
+            fe_fail(p, FE_E0102, t->span, "expected a statement, found %s", found(p));
+    }
+    end_of_stmt(p);
+    return s;
+}
+
+static void parse_block(fe_parser *p, fe_block *b, unsigned depth) {
+    base_span open = fe_peek(p, 0)->span;
+    if (!fe_expect(p, FE_TOK_LBRACE, "and the body"))
+        return;
+    p->brackets = 0;
+    bool broken = false;
+    while (!fe_at(p, FE_TOK_RBRACE) && !at_decl(p)) {
+        size_t before = p->at;
+        fe_stmt *s = parse_stmt(p, depth);
+        if (!p->panic) {
+            base_push(p->c->arena, b->items, b->n, b->cap, s);
+            continue;
+        }
+        broken = true;
+        recover_stmt(p);
+        if (p->at == before && !fe_at(p, FE_TOK_RBRACE) && !at_decl(p))
+            fe_next(p);
+    }
+    b->end = fe_peek(p, 0)->span;
+    if (!fe_take(p, FE_TOK_RBRACE)) {
+        base_diag *d = fe_report(p->c, FE_E0102, b->end, "expected '}', found %s", found(p));
+        fe_note_at(p->c, d, open, "the body begins here");
+        broken = true;
+    }
+    p->panic = broken;
+}
+
+/* ---- declarations ------------------------------------------------------------------------------------------------ */
+/* After an error in a head: to its body, or to the next declaration. */
+static void recover_head(fe_parser *p) {
+    while (!at_decl(p) && !fe_at(p, FE_TOK_LBRACE))
+        fe_next(p);
+    p->panic = false;
+    p->brackets = 0;
+}
+
+static void parse_fn(fe_parser *p, fe_decl *d) {
+    if (fe_at(p, FE_TOK_LBRACE))
+        fe_label(p->c, fe_fail(p, FE_E0102, fe_peek(p, 0)->span, "expected '=', found '{'"),
+                 "the body of a function is one expression: fn f(x: T) -> T = x * x");
+    if (fe_expect(p, FE_TOK_ASSIGN, "and the value"))
+        d->value = fe_parse_expr(p);
+    end_of_stmt(p);
+}
+
+static void register_decl(fe_context *c, fe_decl *d) {
+    base_push(c->arena, c->decls, c->n_decls, c->cap_decls, d);
+    if (fe_is_builtin(d->name->text)) {
+        fe_report(c, FE_E0218, d->span, "'%s' is built in; choose another name", d->name->text);
+        d->bad = true;
+        return;
+    }
+    if (d->name->decl) {
+        base_diag *e = fe_report(c, FE_E0205, d->span, "'%s' is defined twice", d->name->text);
+        fe_note_at(c, e, d->name->decl->span, "the first is here");
+        d->bad = true;
+        return;
+    }
+    d->name->decl = d;
+}
+
+static void parse_decl(fe_parser *p) {
+    size_t begin = p->at;
+    fe_decl *d = base_arena_alloc(p->c->arena, sizeof *d);
+    d->kind = fe_next(p)->kind;
+    const char *what = d->kind == FE_TOK_KERNEL ? "the kernel's name"
+                       : d->kind == FE_TOK_PROGRAM ? "the program's name" : "the function's name";
+    d->name = fe_expect_name(p, what, &d->span);
+    if (d->name) {
+        if (d->kind != FE_TOK_FN)
+            parse_symbols(p, d);
+        parse_params(p, d);
+        parse_results(p, d);
+    }
+    d->signature = signature_of(p, begin, p->at);
+    if (p->panic) {
+        d->bad = true;
+        recover_head(p);
+    } else if (d->kind == FE_TOK_FN) {
+        parse_fn(p, d);
+        d->bad |= p->panic;
+    }
+    if (d->kind != FE_TOK_FN && (fe_at(p, FE_TOK_LBRACE) || !d->bad)) {
+        parse_block(p, &d->body, 0);
+        d->bad |= p->panic;
+    }
+    if (d->name)
+        register_decl(p->c, d);
+}
+
+static void parse_top(fe_parser *p) {
+    const fe_token *t = fe_peek(p, 0);
+    switch ((int)t->kind) {
+    case FE_TOK_KERNEL:
+    case FE_TOK_PROGRAM:
+    case FE_TOK_FN:
+        parse_decl(p);
+        break;
+    case FE_TOK_REDUCER:
+        fe_fail(p, FE_E0804, t->span, "reducer definitions are not supported yet");
+        break;
+    case FE_TOK_EXPORT:
+        fe_fail(p, FE_E0809, t->span, "export vjp is not supported yet");
+        break;
+    case FE_TOK_BAD:
+        break;
+    default:
+        fe_fail(p, FE_E0108, t->span, "expected kernel, program or fn, found %s", found(p));
+    }
+}
+
+void fe_parse(fe_context *c) {
+    fe_parser p = {.c = c};
+    while (!fe_at(&p, FE_TOK_EOF)) {
+        size_t before = p.at;
+        bool decl = begins_decl(fe_peek(&p, 0)->kind);
+        parse_top(&p);
+        bool clean = decl && !p.panic && (at_decl(&p) || fe_peek(&p, 0)->newline);
+        if (!clean && !p.panic && decl && p.at > before && !fe_at(&p, FE_TOK_BAD))
+            fe_fail(&p, FE_E0102, fe_peek(&p, 0)->span, "expected a new line, found %s", found(&p));
+        if (p.at == before)
+            fe_next(&p);
+        p.panic = false;
+        p.brackets = 0;
+        if (!clean)
+            while (!at_decl(&p))
+                fe_next(&p);
+    }
+}

@@ -1,0 +1,121 @@
+/* Reporting with ids from the table, interning of names, and "did you mean". */
+#include "frontend/fe.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static char *format(base_arena *a, const char *fmt, va_list ap) {
+    va_list again;
+    va_copy(again, ap);
+    int n = vsnprintf(NULL, 0, fmt, again);
+    va_end(again);
+    char *p = base_arena_alloc(a, n < 0 ? 1 : (size_t)n + 1);
+    if (n > 0)
+        vsnprintf(p, (size_t)n + 1, fmt, ap);
+    return p;
+}
+
+base_diag *fe_vreport(fe_context *c, fe_error_id id, base_span span, const char *fmt, va_list ap) {
+    const char *text_id = fe_error_at(id)->id;
+    base_severity severity = text_id[0] == 'W' ? BASE_WARNING : BASE_ERROR;
+    if (c->diags->n >= FE_MAX_ERRORS && (severity == BASE_WARNING || c->diags->n_errors)) {
+        c->silent = (base_diag){.severity = severity, .id = text_id};
+        return &c->silent;
+    }
+    return base_diags_add(c->diags, severity, text_id, span, "%s", format(c->arena, fmt, ap));
+}
+
+base_diag *fe_report(fe_context *c, fe_error_id id, base_span span, const char *fmt, ...) {
+    va_list ap;
+    va_start(ap, fmt);
+    base_diag *d = fe_vreport(c, id, span, fmt, ap);
+    va_end(ap);
+    return d;
+}
+
+void fe_label(fe_context *c, base_diag *d, const char *fmt, ...) {
+    va_list ap;
+    va_start(ap, fmt);
+    char *text = format(c->arena, fmt, ap);
+    va_end(ap);
+    base_diag_label(c->diags, d, "%s", text);
+}
+
+void fe_note_at(fe_context *c, base_diag *d, base_span span, const char *fmt, ...) {
+    va_list ap;
+    va_start(ap, fmt);
+    char *text = format(c->arena, fmt, ap);
+    va_end(ap);
+    base_diag_note_at(c->diags, d, span, "%s", text);
+}
+
+void fe_note(fe_context *c, base_diag *d, const char *fmt, ...) {
+    va_list ap;
+    va_start(ap, fmt);
+    char *text = format(c->arena, fmt, ap);
+    va_end(ap);
+    base_diag_note_text(c->diags, d, "%s", text);
+}
+
+/* ---- names ------------------------------------------------------------------------------------------------------- */
+static uint64_t hash_of(const char *text, size_t n) {
+    uint64_t h = 14695981039346656037u; /* FNV-1a */
+    for (size_t i = 0; i < n; i++)
+        h = (h ^ (unsigned char)text[i]) * 1099511628211u;
+    return h;
+}
+
+static void grow_names(fe_context *c) {
+    size_t cap = c->cap_names ? c->cap_names * 2 : 256;
+    fe_name **names = base_arena_new_array(c->arena, fe_name *, cap);
+    for (size_t i = 0; i < c->cap_names; i++) {
+        if (!c->names[i])
+            continue;
+        size_t at = c->names[i]->hash & (cap - 1);
+        while (names[at])
+            at = (at + 1) & (cap - 1);
+        names[at] = c->names[i];
+    }
+    c->names = names;
+    c->cap_names = cap;
+}
+
+fe_name *fe_intern(fe_context *c, const char *text, size_t n) {
+    if (c->n_names * 2 >= c->cap_names)
+        grow_names(c);
+    uint64_t h = hash_of(text, n);
+    size_t at = h & (c->cap_names - 1);
+    for (; c->names[at]; at = (at + 1) & (c->cap_names - 1)) {
+        fe_name *have = c->names[at];
+        if (have->hash == h && strncmp(have->text, text, n) == 0 && !have->text[n])
+            return have;
+    }
+    fe_name *fresh = base_arena_alloc(c->arena, sizeof *fresh);
+    fresh->text = base_arena_strndup(c->arena, text, n);
+    fresh->hash = h;
+    c->names[at] = fresh;
+    c->n_names++;
+    return fresh;
+}
+
+/* ---- did you mean ------------------------------------------------------------------------------------------------ */
+#define MAX_TRIED 500 /* keeps a file full of wrong names linear */
+
+void fe_nearest_try(fe_nearest *s, const char *candidate) {
+    size_t n = strlen(s->wanted), m = strlen(candidate);
+    size_t gap = n > m ? n - m : m - n;
+    if (s->n_tried >= MAX_TRIED || n > 40 || gap > 3 || strcmp(s->wanted, candidate) == 0)
+        return;
+    s->n_tried++;
+    size_t distance = base_edit_distance(s->wanted, candidate);
+    size_t longest = n > m ? n : m;
+    size_t limit = longest <= 2 ? 1 : longest <= 5 ? 2 : 3;
+    if (distance > limit || distance >= longest)
+        return;
+    if (!s->best || distance < s->distance) {
+        s->best = candidate;
+        s->distance = distance;
+    }
+}
+
+const char *fe_nearest_get(const fe_nearest *s) { return s->best; }
