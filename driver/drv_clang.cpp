@@ -1,0 +1,413 @@
+// The one C++ file: glue to the Clang, LLVM and LLD 19 libraries (see drv_clang.h).  Holds no knowledge of Tiga but the
+// flags its C is compiled with.
+//
+// Bits: floating point contraction is off and every libm function is compiled as an unknown call (-fno-builtin-NAME), so
+// that LLVM neither folds it with the doubles of this process nor rewrites it (pow(2, x) to exp2(x)): what runs is libm's
+// own result, the same that the interpreter computes.
+#include "driver/drv_clang.h"
+
+#include "clang/Basic/DiagnosticOptions.h"
+#include "clang/CodeGen/CodeGenAction.h"
+#include "clang/Frontend/CompilerInstance.h"
+#include "clang/Frontend/CompilerInvocation.h"
+#include "clang/Frontend/TextDiagnosticPrinter.h"
+#include "lld/Common/Driver.h"
+#include "llvm/MC/MCSubtargetInfo.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Support/VirtualFileSystem.h"
+#include "llvm/TargetParser/Host.h"
+#if defined(__x86_64__)
+#include "llvm/TargetParser/X86TargetParser.h"
+#endif
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+LLD_HAS_DRIVER(elf)
+
+namespace {
+
+void init_llvm() {
+    static std::once_flag once;
+    std::call_once(once, [] {
+        llvm::InitializeNativeTarget();
+        llvm::InitializeNativeTargetAsmPrinter();
+        llvm::InitializeNativeTargetAsmParser();
+    });
+}
+
+void put(base_str *out, llvm::StringRef text) { base_str_add_n(out, text.data(), text.size()); }
+
+// ---- processors ----------------------------------------------------------------------------------------------------
+
+std::string triple() { return llvm::sys::getDefaultTargetTriple(); }
+
+#if !defined(__x86_64__)
+const char *baseline_cpu() { return "generic"; }
+
+std::unique_ptr<llvm::MCSubtargetInfo> subtarget(llvm::StringRef cpu, llvm::StringRef switches) {
+    std::string error;
+    const llvm::Target *target = llvm::TargetRegistry::lookupTarget(triple(), error);
+    if (!target)
+        return nullptr;
+    return std::unique_ptr<llvm::MCSubtargetInfo>(target->createMCSubtargetInfo(triple(), cpu, switches));
+}
+#endif
+
+#if defined(__x86_64__)
+// Could code made from C loops contain it?  Not the ones for systems, and not the ones only intrinsics reach.
+bool is_used_by_loops(llvm::StringRef f) {
+    static const std::set<std::string> others = {"adx",  "bmi",   "bmi2",  "f16c",   "fma", "fma4",
+                                                 "gfni", "lzcnt", "movbe", "popcnt", "tbm", "xop"};
+    if (f == "sse" || f == "sse2")
+        return false; // plain x86-64
+    return f.starts_with("sse") || f.starts_with("ssse") || f.starts_with("avx") || others.count(f.str());
+}
+#endif
+
+// Features beyond the baseline that code for this processor may use, with what they imply.
+std::set<std::string> features_of(const drv_cpu &cpu) {
+    std::set<std::string> have;
+#if defined(__x86_64__)
+    llvm::SmallVector<llvm::StringRef, 64> list;
+    if (cpu.switches.len)
+        llvm::StringRef(base_str_text(&cpu.switches)).split(list, ',', -1, false);
+    else
+        llvm::X86::getFeaturesForCPU(base_str_text(&cpu.name), list, /*NeedPlus=*/true);
+    llvm::StringMap<bool> full;
+    for (llvm::StringRef f : list) {
+        if (!f.consume_front("+"))
+            continue;
+        full[f] = true;
+        llvm::X86::updateImpliedFeatures(f, true, full);
+    }
+    for (const auto &f : full)
+        if (f.second && is_used_by_loops(f.first()))
+            have.insert(f.first().str());
+#else
+    auto plain = subtarget(baseline_cpu(), "");
+    auto full = subtarget(base_str_text(&cpu.name), base_str_text(&cpu.switches));
+    if (!plain || !full)
+        return have;
+    for (const auto &f : full->getEnabledProcessorFeatures())
+        have.insert(f.Key);
+    for (const auto &f : plain->getEnabledProcessorFeatures())
+        have.erase(f.Key);
+#endif
+    return have;
+}
+
+std::vector<std::string> known_cpus() {
+    std::vector<std::string> names;
+#if defined(__x86_64__)
+    llvm::SmallVector<llvm::StringRef, 64> list;
+    llvm::X86::fillValidCPUArchList(list, /*Only64Bit=*/true);
+    for (llvm::StringRef n : list)
+        names.push_back(n.str());
+#else
+    if (auto any = subtarget(baseline_cpu(), ""))
+        for (const auto &d : any->getAllProcessorDescriptions())
+            names.push_back(d.Key);
+#endif
+    return names;
+}
+
+bool is_known_cpu(const char *name, base_str *err) {
+    std::vector<std::string> names = known_cpus();
+    const std::string *nearest = nullptr;
+    size_t best = 4;
+    for (const std::string &n : names) {
+        if (n == name)
+            return true;
+        size_t d = base_edit_distance(n.c_str(), name);
+        if (d < best)
+            best = d, nearest = &n;
+    }
+    base_str_addf(err, "unknown processor '%s'", name);
+    if (nearest)
+        base_str_addf(err, "; did you mean '%s'?", nearest->c_str());
+    base_str_add(err, " known: native");
+    for (const std::string &n : names)
+        base_str_addf(err, " %s", n.c_str());
+    return false;
+}
+
+} // namespace
+
+bool drv_cpu_resolve(const char *name, drv_cpu *out, base_str *err) {
+    init_llvm();
+    *out = drv_cpu{};
+    if (!name || !strcmp(name, "native")) {
+        put(&out->name, llvm::sys::getHostCPUName());
+        std::set<std::string> sorted; // the map has no order of its own; the same text on every run
+        for (const auto &f : llvm::sys::getHostCPUFeatures())
+            sorted.insert((f.second ? "+" : "-") + f.first().str());
+        for (const std::string &f : sorted) {
+            if (out->switches.len)
+                base_str_add(&out->switches, ",");
+            put(&out->switches, f);
+        }
+    } else {
+        if (!is_known_cpu(name, err))
+            return false;
+        base_str_add(&out->name, name);
+    }
+    for (const std::string &f : features_of(*out)) {
+        if (out->features.len)
+            base_str_add(&out->features, ",");
+        put(&out->features, f);
+    }
+    return true;
+}
+
+void drv_cpu_fini(drv_cpu *cpu) {
+    base_str_fini(&cpu->name);
+    base_str_fini(&cpu->switches);
+    base_str_fini(&cpu->features);
+}
+
+// ---- C to IR or object ---------------------------------------------------------------------------------------------
+
+namespace {
+
+// Functions of libm whose result is not fixed by IEEE 754: never folded, never rewritten.
+const char *const libm_functions[] = {
+    "acos",  "acosh", "asin",  "asinh", "atan",      "atan2", "atanh", "cbrt",  "cos",    "cosh",   "erf",
+    "erfc",  "exp",   "exp10", "exp2",  "expm1",     "fmod",  "hypot", "ldexp", "lgamma", "log",    "log10",
+    "log1p", "log2",  "logb",  "pow",   "remainder", "sin",   "sinh",  "tan",   "tanh",   "tgamma",
+};
+
+std::vector<std::string> clang_arguments(const drv_clang_options *o, const std::string &path) {
+    std::vector<std::string> args = {
+        "-triple",
+        triple(),
+        o->kind == DRV_CLANG_OBJECT ? "-emit-obj" : "-emit-llvm",
+        "-O" + std::to_string(o->opt_level),
+        "-std=c11",
+        "-DTIGA_FREESTANDING",
+        "-nostdsysteminc",
+        "-nobuiltininc",
+        "-mrelocation-model",
+        "pic",
+        "-pic-level",
+        "2",
+        "-fhalf-no-semantic-interposition",
+        "-ffp-contract=off",
+        "-funwind-tables=2",
+        "-fvisibility=hidden",
+        "-main-file-name",
+        path.substr(1),
+        "-x",
+        "c",
+    };
+    if (o->opt_level >= 2)
+        args.insert(args.end(), {"-vectorize-loops", "-vectorize-slp"});
+    args.insert(args.end(), {"-target-cpu", base_str_text(&o->cpu->name)});
+    llvm::SmallVector<llvm::StringRef, 128> switches;
+    llvm::StringRef(base_str_text(&o->cpu->switches)).split(switches, ',', -1, false);
+    for (llvm::StringRef s : switches)
+        args.insert(args.end(), {"-target-feature", s.str()});
+    for (const char *f : libm_functions) {
+        args.push_back(std::string("-fno-builtin-") + f);
+        args.push_back(std::string("-fno-builtin-") + f + "f");
+    }
+    args.push_back(path);
+    return args;
+}
+
+bool run_clang(llvm::StringRef text, const std::vector<std::string> &args, const drv_clang_options *o,
+               llvm::SmallVectorImpl<char> &bytes, llvm::raw_ostream &messages) {
+    auto files = llvm::makeIntrusiveRefCnt<llvm::vfs::InMemoryFileSystem>();
+    files->addFile(args.back(), 0, llvm::MemoryBuffer::getMemBuffer(text, args.back()));
+    clang::CompilerInstance clang;
+    clang::TextDiagnosticPrinter printer(messages, new clang::DiagnosticOptions);
+    clang.createDiagnostics(&printer, /*ShouldOwnClient=*/false);
+    std::vector<const char *> raw;
+    for (const std::string &a : args)
+        raw.push_back(a.c_str());
+    if (!clang::CompilerInvocation::CreateFromArgs(clang.getInvocation(), raw, clang.getDiagnostics()))
+        return false;
+    clang.setVerboseOutputStream(messages);
+    clang.createFileManager(files);
+    clang.setOutputStream(std::make_unique<llvm::raw_svector_ostream>(bytes));
+    if (o->kind == DRV_CLANG_OBJECT) {
+        clang::EmitObjAction action;
+        return clang.ExecuteAction(action) && !clang.getDiagnostics().hasErrorOccurred();
+    }
+    clang::EmitLLVMAction action;
+    return clang.ExecuteAction(action) && !clang.getDiagnostics().hasErrorOccurred();
+}
+
+} // namespace
+
+bool drv_clang_compile(const char *text, size_t n, const drv_clang_options *o, base_str *out, base_str *err) {
+    init_llvm();
+    std::string source(text, n), path = std::string("/") + o->name, messages;
+    llvm::SmallVector<char, 0> bytes;
+    llvm::raw_string_ostream stream(messages);
+    bool ok = run_clang(source, clang_arguments(o, path), o, bytes, stream);
+    if (!ok) {
+        put(err, stream.str());
+        if (!err->len)
+            base_str_add(err, "clang failed without a message");
+        return false;
+    }
+    base_str_add_n(out, bytes.data(), bytes.size());
+    return !out->failed;
+}
+
+// ---- object to shared object ---------------------------------------------------------------------------------------
+
+namespace {
+
+// An unnamed file in memory that LLD can open by name.
+class memory_file {
+  public:
+    memory_file(const void *bytes, size_t n) : fd(memfd_create("tiga.o", MFD_CLOEXEC)) {
+        for (size_t done = 0; fd >= 0 && done < n;) {
+            ssize_t k = write(fd, static_cast<const char *>(bytes) + done, n - done);
+            if (k < 0 && errno == EINTR)
+                continue;
+            if (k <= 0)
+                close_now();
+            else
+                done += size_t(k);
+        }
+    }
+    ~memory_file() { close_now(); }
+    bool ok() const { return fd >= 0; }
+    std::string path() const { return "/proc/self/fd/" + std::to_string(fd); }
+
+  private:
+    void close_now() {
+        if (fd >= 0)
+            close(fd);
+        fd = -1;
+    }
+    int fd;
+};
+
+// LLD writes into a pipe, which it does in one go and without a temporary file or a signal handler (for a regular file
+// it would make both); a thread collects.
+class collecting_pipe {
+  public:
+    collecting_pipe() {
+        if (pipe2(ends, O_CLOEXEC))
+            ends[0] = ends[1] = -1;
+        else
+            reader = std::thread([this] { drain(); });
+    }
+    ~collecting_pipe() { finish(); }
+    bool ok() const { return ends[0] >= 0; }
+    std::string path() const { return "/proc/self/fd/" + std::to_string(ends[1]); }
+    std::string &finish() {
+        if (reader.joinable()) {
+            close(ends[1]);
+            reader.join();
+            close(ends[0]);
+        }
+        return bytes;
+    }
+
+  private:
+    void drain() {
+        char block[1 << 16];
+        for (;;) {
+            ssize_t k = read(ends[0], block, sizeof block);
+            if (k < 0 && errno == EINTR)
+                continue;
+            if (k <= 0)
+                return;
+            bytes.append(block, size_t(k));
+        }
+    }
+    int ends[2];
+    std::thread reader;
+    std::string bytes;
+};
+
+// The file of this process that holds a function: the libm and libc that the module will meet again.
+std::string library_of(const char *symbol) {
+    Dl_info info;
+    void *at = dlsym(RTLD_DEFAULT, symbol);
+    if (!at || !dladdr(at, &info) || !info.dli_fname || info.dli_fname[0] != '/')
+        return "";
+    return access(info.dli_fname, R_OK) ? "" : info.dli_fname;
+}
+
+std::vector<std::string> lld_arguments(const std::string &in, const std::string &out, const char *soname) {
+    std::vector<std::string> args = {
+        "ld.lld",
+        "-shared",
+        "--threads=1",
+        "--hash-style=gnu",
+        "--build-id=none",
+        "--eh-frame-hdr",
+        "--gc-sections",
+        "-O2",
+        "-z",
+        "relro",
+        "-z",
+        "now",
+        "-z",
+        "noexecstack",
+        "-z",
+        "defs",
+        "--as-needed",
+        "--no-rosegment",
+        "-o",
+        out,
+        in,
+    };
+    if (soname)
+        args.insert(args.end(), {"-soname", soname});
+    bool complete = true;
+    for (const char *symbol : {"expm1", "getpid"}) {
+        std::string lib = library_of(symbol);
+        if (lib.empty())
+            complete = false;
+        else
+            args.push_back(lib);
+    }
+    if (!complete)
+        args.push_back("--unresolved-symbols=ignore-all"); // left to the loader
+    return args;
+}
+
+} // namespace
+
+bool drv_lld_link(const void *object, size_t n, const char *soname, base_str *out, base_str *err) {
+    static std::mutex one_at_a_time;
+    std::lock_guard<std::mutex> guard(one_at_a_time);
+    memory_file in(object, n);
+    collecting_pipe pipe;
+    if (!in.ok() || !pipe.ok()) {
+        base_str_addf(err, "cannot make a file in memory for the linker: %s", strerror(errno));
+        return false;
+    }
+    std::vector<std::string> args = lld_arguments(in.path(), pipe.path(), soname);
+    std::vector<const char *> raw;
+    for (const std::string &a : args)
+        raw.push_back(a.c_str());
+    std::string messages;
+    llvm::raw_string_ostream stream(messages);
+    lld::Result r = lld::lldMain(raw, stream, stream, {{lld::Gnu, &lld::elf::link}});
+    std::string &bytes = pipe.finish();
+    if (r.retCode || bytes.empty()) {
+        put(err, stream.str());
+        if (!err->len)
+            base_str_add(err, "lld failed without a message");
+        return false;
+    }
+    base_str_add_n(out, bytes.data(), bytes.size());
+    return !out->failed;
+}

@@ -1,0 +1,40 @@
+/* The Clang and LLD 19 libraries behind four C calls: emitted C to LLVM IR text or to an object, and an object to a
+ * shared object, all in memory.  No compiler, no header and no source file is read from the user's machine; the link
+ * reads only libm and libc, the very files this process runs with.
+ *
+ * Threads: any number of compiles at once; links are serialised (LLD keeps globals). */
+#ifndef DRV_CLANG_H
+#define DRV_CLANG_H
+
+#include "base/base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct drv_cpu {
+    base_str name;     /* LLVM's name: "znver4", "x86-64-v3" */
+    base_str switches; /* for the code generator: "+avx2,-avx512f,..." ; empty: what the name implies */
+    base_str features; /* what the code may use beyond plain x86-64: "avx,avx2,bmi,..." */
+} drv_cpu;
+/* name NULL or "native": this machine.  false: unknown, with the known names in err. */
+bool drv_cpu_resolve(const char *name, drv_cpu *out, base_str *err);
+void drv_cpu_fini(drv_cpu *cpu);
+
+typedef enum drv_clang_kind { DRV_CLANG_OBJECT, DRV_CLANG_LLVM_IR } drv_clang_kind;
+typedef struct drv_clang_options {
+    const char *name; /* shown in messages and recorded in the object: "model.c" */
+    const drv_cpu *cpu;
+    int opt_level; /* 0 .. 3 */
+    drv_clang_kind kind;
+} drv_clang_options;
+/* false: Clang's own messages are in err (that is a fault of ours: emitted C always compiles). */
+bool drv_clang_compile(const char *text, size_t n, const drv_clang_options *o, base_str *out, base_str *err);
+
+/* soname may be NULL. */
+bool drv_lld_link(const void *object, size_t n, const char *soname, base_str *out, base_str *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,363 @@
+/* Text to outputs: frontend or IR parser, passes, code generators, Clang, LLD, NVRTC.  One function a stage; each returns
+ * a status and has put its words into the result.
+ *
+ * Out of memory in an arena comes back by longjmp into tigac_compile: no stage may own memory outside the result. */
+#include "codegen/codegen.h"
+#include "driver/drv_clang.h"
+#include "driver/drv_nvrtc.h"
+#include "driver/drv_result.h"
+#include "frontend/frontend.h"
+#include "passes/passes.h"
+
+#include <setjmp.h>
+#include <string.h>
+
+#define EMITS(o, what) ((o)->emit & TIGAC_EMIT(what))
+
+typedef struct job {
+    const tigac_options *o;
+    drv_result *r;
+    bool cuda, is_ir;
+    const char *source; /* NUL-terminated copy */
+    base_diags diags;
+    fe_define *defines;
+    ir_module *module;
+    drv_cpu cpu;
+    char hash[33];
+    base_arena *scratch;
+} job;
+
+static tigac_status fail(job *j, tigac_status status, const char *text) {
+    base_str_add(&j->r->error, text);
+    return status;
+}
+
+/* ---- options ----------------------------------------------------------------------------------------------------- */
+static const uint32_t cuda_outputs = TIGAC_EMIT(TIGAC_CUDA) | TIGAC_EMIT(TIGAC_GRAPH_IR) | TIGAC_EMIT(TIGAC_LOOP_IR) |
+                                     TIGAC_EMIT(TIGAC_TASK_IR) | TIGAC_EMIT(TIGAC_OBJ) | TIGAC_EMIT(TIGAC_JSON);
+
+static tigac_status check_outputs(job *j) {
+    uint32_t all = TIGAC_EMIT(TIGAC_OUTPUTS) - 1;
+    uint32_t allowed = j->cuda ? cuda_outputs : all & ~TIGAC_EMIT(TIGAC_CUDA);
+    if (!(j->o->emit & all) || (j->o->emit & ~all))
+        return fail(j, TIGAC_E_OPTION, "nothing to emit, or an unknown output");
+    for (tigac_output i = 0; i < TIGAC_OUTPUTS; i++) {
+        if (!EMITS(j->o, i) || (allowed & TIGAC_EMIT(i)))
+            continue;
+        base_str_addf(&j->r->error, "target %s has no output '%s'; it has:", j->o->target, tigac_output_name(i));
+        for (tigac_output k = 0; k < TIGAC_OUTPUTS; k++)
+            if (allowed & TIGAC_EMIT(k))
+                base_str_addf(&j->r->error, " %s", tigac_output_name(k));
+        if (j->cuda && i == TIGAC_SO)
+            base_str_add(&j->r->error, " (obj is a cubin)");
+        return TIGAC_E_OPTION;
+    }
+    return TIGAC_OK;
+}
+
+static tigac_status check_options(job *j) {
+    const tigac_options *o = j->o;
+    const char *target = o->target ? o->target : "cpu";
+    j->cuda = !strcmp(target, "cuda");
+    if (!j->cuda && strcmp(target, "cpu")) {
+        base_str_addf(&j->r->error, "unknown target '%s'; known: cpu cuda", target);
+        return TIGAC_E_OPTION;
+    }
+    if (o->opt_level < 0 || o->opt_level > 3)
+        return fail(j, TIGAC_E_OPTION, "opt_level is 0 .. 3");
+    if (o->dump_after && strcmp(o->dump_after, "all") && !pass_find(o->dump_after)) {
+        base_str_addf(&j->r->error, "unknown pass '%s' in dump_after; 'tigac --list-passes' lists them", o->dump_after);
+        return TIGAC_E_OPTION;
+    }
+    for (size_t i = 0; i < o->n_defines; i++)
+        if (o->defines[i].value < 0) {
+            base_str_addf(&j->r->error, "-D %s: a dimension is not negative", o->defines[i].name);
+            return TIGAC_E_OPTION;
+        }
+    const char *file = o->file_name ? o->file_name : "";
+    size_t n = strlen(file);
+    j->is_ir = n >= 3 && !strcmp(file + n - 3, ".ir");
+    return check_outputs(j);
+}
+
+/* ---- text to module ---------------------------------------------------------------------------------------------- */
+static void warn_unused_defines(job *j, const char *file) {
+    for (size_t i = 0; i < j->o->n_defines; i++) {
+        if (j->defines[i].used)
+            continue;
+        const char *text = base_arena_printf(j->r->arena, "-D %s=%lld: no kernel and no program has a dimension '%s'",
+                                             j->defines[i].name, (long long)j->defines[i].value, j->defines[i].name);
+        drv_result_add_plain(j->r, j->o->warnings_are_errors, "W0001", file, text, j->o->color);
+    }
+}
+
+static bool has_fatal(const job *j) {
+    for (size_t i = 0; i < j->r->pub.n_diagnostics; i++)
+        if (j->r->pub.diagnostics[i].is_error || j->o->warnings_are_errors)
+            return true;
+    return false;
+}
+
+static tigac_status read_program(job *j, const char *text, size_t n) {
+    const char *file = j->o->file_name ? j->o->file_name : "<text>";
+    const char *zero = memchr(text, 0, n);
+    j->source = base_arena_strndup(j->r->arena, text, n);
+    if (zero || n > UINT32_MAX / 2) {
+        const char *what = zero ? base_arena_printf(j->r->arena, "byte %zu of the text is 0", (size_t)(zero - text))
+                                : "the text is too long";
+        drv_result_add_plain(j->r, true, "E0001", file, what, j->o->color);
+        return TIGAC_E_PROGRAM;
+    }
+    base_diags_init(&j->diags, j->r->arena, file, j->source);
+    j->defines = base_arena_new_array(j->r->arena, fe_define, j->o->n_defines);
+    for (size_t i = 0; i < j->o->n_defines; i++)
+        j->defines[i] = (fe_define){j->o->defines[i].name, j->o->defines[i].value, false};
+    j->module = j->is_ir ? ir_parse(j->r->arena, file, j->source, &j->diags)
+                         : fe_compile(j->r->arena, file, j->source, j->defines, j->o->n_defines, &j->diags);
+    drv_result_add_diags(j->r, &j->diags, j->o->color);
+    if (j->module)
+        warn_unused_defines(j, file);
+    if (!j->module || has_fatal(j))
+        return TIGAC_E_PROGRAM;
+    if (!ir_verify(j->module, &j->r->error))
+        return j->is_ir ? TIGAC_E_PROGRAM : TIGAC_E_ENVIRONMENT;
+    return TIGAC_OK;
+}
+
+/* ---- passes ------------------------------------------------------------------------------------------------------ */
+static void dump(void *user, const char *pass, const ir_module *m) {
+    job *j = user;
+    base_str_addf(&j->r->dumps, "// after %s\n", pass);
+    ir_print(m, IR_LEVEL_K | IR_LEVEL_P | IR_LEVEL_L | IR_LEVEL_T, &j->r->dumps);
+}
+
+static bool has_level(const ir_module *m, ir_level level) {
+    for (size_t i = 0; i < m->n_funcs; i++)
+        if (m->funcs[i]->level == level)
+            return true;
+    return false;
+}
+
+/* IR that was read from a file goes on from its own level: loop IR is taken as scheduled. NULL: nothing left to do. */
+static const char *pipeline(const job *j) {
+    if (j->o->passes)
+        return j->o->passes;
+    if (j->is_ir && has_level(j->module, IR_LEVEL_TASK))
+        return NULL;
+    if (j->is_ir && has_level(j->module, IR_LEVEL_LOOP))
+        return "hierarchy";
+    return pass_default_pipeline(j->cuda, j->o->opt_level);
+}
+
+static tigac_status run_passes(job *j) {
+    bool only_graph = !(j->o->emit & ~TIGAC_EMIT(TIGAC_GRAPH_IR));
+    if (only_graph && !j->o->passes && !j->o->dump_after)
+        return TIGAC_OK;
+    if (EMITS(j->o, TIGAC_GRAPH_IR) && !j->o->passes)
+        ir_print(j->module, IR_LEVEL_K | IR_LEVEL_P, &j->r->outputs[TIGAC_GRAPH_IR]);
+    const char *names = pipeline(j);
+    if (!names)
+        return TIGAC_OK;
+    pass_context ctx = {
+        .scratch = j->scratch, .cuda = j->cuda, .dump_after = j->o->dump_after, .dump = dump, .user = j};
+    if (pass_run_pipeline(j->module, names, j->o->opt_level, &ctx, &j->r->error))
+        return TIGAC_OK;
+    if (j->o->passes)
+        return TIGAC_E_OPTION;
+    return strncmp(base_str_text(&j->r->error), "internal", 8) ? TIGAC_E_PROGRAM : TIGAC_E_ENVIRONMENT;
+}
+
+static void print_levels(job *j) {
+    static const struct {
+        tigac_output what;
+        unsigned levels; /* with the levels above, so that the text is a whole program again */
+    } table[] = {{TIGAC_GRAPH_IR, IR_LEVEL_K | IR_LEVEL_P},
+                 {TIGAC_LOOP_IR, IR_LEVEL_K | IR_LEVEL_P | IR_LEVEL_L},
+                 {TIGAC_TASK_IR, IR_LEVEL_K | IR_LEVEL_P | IR_LEVEL_L | IR_LEVEL_T}};
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (EMITS(j->o, table[i].what) && !j->r->outputs[table[i].what].len)
+            ir_print(j->module, table[i].levels, &j->r->outputs[table[i].what]);
+}
+
+/* ---- emitters ---------------------------------------------------------------------------------------------------- */
+static const char *base_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static const char *header_name(const job *j, const char *source_name) {
+    if (j->o->header_name)
+        return j->o->header_name;
+    const char *dot = strrchr(source_name, '.');
+    int n = dot && dot != source_name ? (int)(dot - source_name) : (int)strlen(source_name);
+    return base_arena_printf(j->r->arena, "%.*s.h", n, source_name);
+}
+
+static cg_options emitter_options(const job *j, bool machine) {
+    const char *name = base_name(j->o->file_name ? j->o->file_name : "module.tg");
+    return (cg_options){
+        .source_name = name,
+        .source_hash = j->hash,
+        .compiler = "tigac " TIGA_VERSION,
+        .target_cpu = machine ? base_str_text(&j->cpu.name) : "",
+        .target_features = machine ? base_str_text(&j->cpu.features) : "",
+        .header_name = header_name(j, name),
+        .opt_level = j->o->opt_level,
+    };
+}
+
+static tigac_status emit_text(job *j, tigac_output what,
+                              bool (*emit)(const ir_module *, const cg_options *, base_str *, base_str *)) {
+    if (!EMITS(j->o, what))
+        return TIGAC_OK;
+    cg_options o = emitter_options(j, false);
+    return emit(j->module, &o, &j->r->outputs[what], &j->r->error) ? TIGAC_OK : TIGAC_E_PROGRAM;
+}
+
+static tigac_status emit_texts(job *j) {
+    tigac_status s = emit_text(j, TIGAC_C, cg_emit_c);
+    if (!s)
+        s = emit_text(j, TIGAC_CUDA, cg_emit_cuda);
+    if (!s)
+        s = emit_text(j, TIGAC_HEADER, cg_emit_header);
+    return s ? s : emit_text(j, TIGAC_JSON, cg_emit_json);
+}
+
+static tigac_status compile_c(job *j, const char *text, size_t n, drv_clang_kind kind, base_str *out) {
+    const char *name = base_name(j->o->file_name ? j->o->file_name : "module.tg");
+    drv_clang_options o = {.name = base_arena_printf(j->r->arena, "%s.c", name),
+                           .cpu = &j->cpu,
+                           .opt_level = j->o->opt_level,
+                           .kind = kind};
+    return drv_clang_compile(text, n, &o, out, &j->r->error) ? TIGAC_OK : TIGAC_E_ENVIRONMENT;
+}
+
+/* `c` is the caller's, so that it is freed whatever happens here. */
+static tigac_status emit_machine(job *j, base_str *c) {
+    if (!(j->o->emit & (TIGAC_EMIT(TIGAC_LLVM_IR) | TIGAC_EMIT(TIGAC_OBJ) | TIGAC_EMIT(TIGAC_SO))))
+        return TIGAC_OK;
+    if (!drv_cpu_resolve(j->o->cpu, &j->cpu, &j->r->error))
+        return TIGAC_E_OPTION;
+    cg_options o = emitter_options(j, true);
+    if (!cg_emit_c(j->module, &o, c, &j->r->error))
+        return TIGAC_E_PROGRAM;
+    tigac_status s = TIGAC_OK;
+    if (EMITS(j->o, TIGAC_LLVM_IR))
+        s = compile_c(j, c->data, c->len, DRV_CLANG_LLVM_IR, &j->r->outputs[TIGAC_LLVM_IR]);
+    base_str *object = &j->r->outputs[TIGAC_OBJ];
+    if (!s && (EMITS(j->o, TIGAC_OBJ) || EMITS(j->o, TIGAC_SO)))
+        s = compile_c(j, c->data, c->len, DRV_CLANG_OBJECT, object);
+    if (!s && EMITS(j->o, TIGAC_SO) &&
+        !drv_lld_link(object->data, object->len, j->o->soname, &j->r->outputs[TIGAC_SO], &j->r->error))
+        s = TIGAC_E_ENVIRONMENT;
+    if (!EMITS(j->o, TIGAC_OBJ))
+        base_str_fini(object);
+    return s;
+}
+
+static tigac_status compile_cuda(job *j, drv_nvrtc *nvrtc, const char *text, const char *name) {
+    const char *arch = j->o->cuda_arch ? j->o->cuda_arch : "sm_80";
+    if (!drv_nvrtc_has_arch(nvrtc, arch)) {
+        base_str_addf(&j->r->error, "this NVRTC does not know the architecture '%s'; it knows ", arch);
+        drv_nvrtc_archs(nvrtc, &j->r->error);
+        return TIGAC_E_OPTION;
+    }
+    base_str log = {0};
+    bool ok = drv_nvrtc_compile(nvrtc, text, name, arch, &j->r->outputs[TIGAC_OBJ], &log);
+    if (!ok)
+        base_str_add(&j->r->error, base_str_text(&log));
+    base_str_fini(&log);
+    return ok ? TIGAC_OK : TIGAC_E_ENVIRONMENT;
+}
+
+static tigac_status emit_cubin(job *j, base_str *text) {
+    if (!EMITS(j->o, TIGAC_OBJ))
+        return TIGAC_OK;
+    cg_options o = emitter_options(j, false);
+    if (!cg_emit_cuda(j->module, &o, text, &j->r->error))
+        return TIGAC_E_PROGRAM;
+    drv_nvrtc *nvrtc = drv_nvrtc_open(&j->r->error);
+    if (!nvrtc)
+        return TIGAC_E_ENVIRONMENT;
+    tigac_status s = compile_cuda(j, nvrtc, base_str_text(text), o.source_name);
+    drv_nvrtc_close(nvrtc);
+    return s;
+}
+
+/* ---- the whole way ----------------------------------------------------------------------------------------------- */
+static tigac_status compile(job *j, const char *text, size_t n, base_str *emitted) {
+    tigac_status s = check_options(j);
+    if (!s)
+        s = read_program(j, text, n);
+    if (!s)
+        s = run_passes(j);
+    if (s)
+        return s;
+    base_hash_hex(base_hash_bytes(j->source, n), j->hash);
+    print_levels(j);
+    s = emit_texts(j);
+    if (!s)
+        s = j->cuda ? emit_cubin(j, emitted) : emit_machine(j, emitted);
+    return s;
+}
+
+static bool any_failed(const drv_result *r) {
+    bool failed = r->rendered.failed || r->error.failed || r->dumps.failed;
+    for (int i = 0; i < TIGAC_OUTPUTS; i++)
+        failed |= r->outputs[i].failed;
+    return failed;
+}
+
+static tigac_status guarded(job *j, const char *text, size_t n, base_str *emitted) {
+    jmp_buf oom;
+    *base_arena_oom_slot(j->r->arena) = &oom;
+    *base_arena_oom_slot(j->scratch) = &oom;
+    tigac_status s;
+    if (setjmp(oom))
+        s = fail(j, TIGAC_E_ENVIRONMENT, "out of memory");
+    else
+        s = compile(j, text, n, emitted);
+    *base_arena_oom_slot(j->r->arena) = NULL;
+    if (any_failed(j->r) || emitted->failed) {
+        s = TIGAC_E_ENVIRONMENT;
+        base_str_fini(&j->r->error);
+        j->r->error = (base_str){0};
+        base_str_add(&j->r->error, "out of memory");
+    }
+    return s;
+}
+
+tigac_options tigac_defaults(void) {
+    return (tigac_options){.struct_bytes = sizeof(tigac_options),
+                           .emit = TIGAC_EMIT(TIGAC_SO),
+                           .file_name = "<text>",
+                           .target = "cpu",
+                           .cpu = "native",
+                           .cuda_arch = "sm_80",
+                           .opt_level = 2};
+}
+
+tigac_status tigac_compile(const char *text, size_t n_bytes, const tigac_options *options, tigac_result **out) {
+    *out = NULL;
+    drv_result *r = drv_result_new();
+    base_arena *scratch = base_arena_new();
+    if (!r || !scratch) {
+        tigac_result_free(r ? &r->pub : NULL);
+        base_arena_free(scratch);
+        return TIGAC_E_ENVIRONMENT;
+    }
+    tigac_options defaults = tigac_defaults();
+    job j = {.o = options ? options : &defaults, .r = r, .scratch = scratch};
+    base_str emitted = {0};
+    tigac_status s;
+    if (j.o->struct_bytes != sizeof(tigac_options))
+        s = fail(&j, TIGAC_E_OPTION, "options.struct_bytes is not sizeof(tigac_options): begin with tigac_defaults()");
+    else
+        s = guarded(&j, text, n_bytes, &emitted);
+    base_str_fini(&emitted);
+    drv_cpu_fini(&j.cpu);
+    base_arena_free(scratch);
+    drv_result_publish(r, s);
+    *out = &r->pub;
+    return s;
+}

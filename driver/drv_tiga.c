@@ -1,0 +1,126 @@
+/* tiga: runs compiled modules and handles graph files.  Dispatch, messages, progress.
+ *
+ * Exit codes: 0; 1 the input is wrong; 2 usage; 3 environment or internal; 130 interrupted. */
+#include "driver/drv_tiga.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+int drv_complain(int code, const char *fmt, ...) {
+    va_list ap;
+    va_start(ap, fmt);
+    fputs("tiga: ", stderr);
+    vfprintf(stderr, fmt, ap);
+    fputc('\n', stderr);
+    va_end(ap);
+    return code;
+}
+
+static int exit_code(tiga_status status) {
+    switch (status) {
+    case TIGA_OK:
+        return EXIT_OK;
+    case TIGA_E_ARGUMENT:
+    case TIGA_E_TYPE:
+    case TIGA_E_RANGE:
+    case TIGA_E_NAME:
+    case TIGA_E_FILE:
+    case TIGA_E_FORMAT:
+    case TIGA_E_MODULE:
+    case TIGA_E_ABI:
+    case TIGA_E_TARGET:
+    case TIGA_E_UNSUPPORTED:
+        return EXIT_INPUT;
+    case TIGA_E_MEMORY:
+    case TIGA_E_BUDGET:
+    case TIGA_E_INTERNAL:
+        return EXIT_ENVIRONMENT;
+    case TIGA_E_INTERRUPTED:
+        return 130;
+    }
+    return EXIT_ENVIRONMENT;
+}
+
+int drv_complain_status(tiga_context *ctx, tiga_status status) {
+    const char *text = ctx ? tiga_error_text(ctx) : "";
+    return drv_complain(exit_code(status), "%s", *text ? text : tiga_status_text(status));
+}
+
+double drv_seconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static bool progress_shown;
+
+static void show_progress(void *user, double fraction) {
+    (void)user;
+    static int last = -1;
+    int percent = (int)(fraction * 100);
+    if (percent == last)
+        return;
+    last = percent;
+    progress_shown = true;
+    char bar[41];
+    for (int i = 0; i < 40; i++)
+        bar[i] = i * 100 < percent * 40 ? '#' : '.';
+    bar[40] = 0;
+    fprintf(stderr, "\r[%s] %3d %%", bar, percent);
+}
+
+void (*drv_progress(void))(void *, double) { return isatty(2) ? show_progress : NULL; }
+
+void drv_progress_end(void) {
+    if (progress_shown)
+        fputs("\r\033[K", stderr);
+    progress_shown = false;
+}
+
+void drv_json_string(base_str *out, const char *text) {
+    base_str_add(out, "\"");
+    for (; *text; text++) {
+        unsigned char c = (unsigned char)*text;
+        if (c == '"' || c == '\\')
+            base_str_addf(out, "\\%c", c);
+        else if (c < 0x20)
+            base_str_addf(out, "\\u%04x", c);
+        else
+            base_str_add_n(out, text, 1);
+    }
+    base_str_add(out, "\"");
+}
+
+static int help(void) {
+    puts("usage: tiga run MODEL NAME [options]     run a kernel or a program of a module (model.so or model.tg)\n"
+         "       tiga graph import FROM TO.npz     read a Matrix Market file or an edge list, write SciPy CSR\n"
+         "       tiga graph info FILE              sizes, degrees, self loops, duplicates\n"
+         "       tiga graph generate KIND TO.npz   rmat, uniform or local\n"
+         "       tiga --version\n\n"
+         "'tiga run --help' and 'tiga graph --help' tell more.\n"
+         "exit codes: 0 done, 1 the input is wrong, 2 usage, 3 environment or internal, 130 interrupted");
+    return EXIT_OK;
+}
+
+int main(int argc, char **argv) {
+    const char *command = argc > 1 ? argv[1] : "";
+    if (!strcmp(command, "run"))
+        return drv_run_main(argc - 1, argv + 1);
+    if (!strcmp(command, "graph"))
+        return drv_graph_main(argc - 1, argv + 1);
+    if (!strcmp(command, "--help") || !strcmp(command, "-h"))
+        return help();
+    if (!strcmp(command, "--version")) {
+        printf("tiga %s\n", tiga_version());
+        return EXIT_OK;
+    }
+    if (!*command)
+        return drv_complain(EXIT_USAGE, "no command; known: run graph ('tiga --help')");
+    const char *near = base_edit_distance(command, "run") < 3     ? "run"
+                       : base_edit_distance(command, "graph") < 3 ? "graph"
+                                                                  : NULL;
+    return near ? drv_complain(EXIT_USAGE, "unknown command '%s'; did you mean '%s'?", command, near)
+                : drv_complain(EXIT_USAGE, "unknown command '%s'; known: run graph ('tiga --help')", command);
+}

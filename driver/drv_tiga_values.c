@@ -1,0 +1,239 @@
+/* Arrays from the command line, and back: .npy files, constants, values of the graph file, degrees.
+ *
+ * An array of edges is in row order, as everywhere in Tiga; with --edge-order=file it is in the order of the graph's file and
+ * is permuted here. */
+#include "driver/drv_tiga.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *drv_role_text(int32_t at) {
+    static const char *const names[] = {"src", "dst", "node", "edge", "param", "graph"};
+    return at >= 0 && at <= TIGA_AT_GRAPH ? names[at] : "unknown role";
+}
+
+static const struct {
+    const char *text;
+    size_t bytes;
+} dtypes[] = {{"bool", 1}, {"i32", 4}, {"i64", 8}, {"f32", 4}, {"f64", 8}};
+
+const char *drv_dtype_text(int32_t d) { return d >= 0 && d <= TIGA_F64 ? dtypes[d].text : "unknown type"; }
+
+size_t drv_dtype_bytes(int32_t d) { return d >= 0 && d <= TIGA_F64 ? dtypes[d].bytes : 0; }
+
+/* ---- one number ---------------------------------------------------------------------------------------------------- */
+typedef union number {
+    uint8_t b;
+    int32_t i32;
+    int64_t i64;
+    float f32;
+    double f64;
+} number;
+
+static bool parse_number(const char *text, int32_t dtype, number *out) {
+    char *end;
+    errno = 0;
+    if (dtype == TIGA_BOOL) {
+        out->b = !strcmp(text, "true") || !strcmp(text, "1");
+        return out->b || !strcmp(text, "false") || !strcmp(text, "0");
+    }
+    if (dtype == TIGA_F32)
+        out->f32 = strtof(text, &end);
+    else if (dtype == TIGA_F64)
+        out->f64 = strtod(text, &end);
+    else
+        out->i64 = strtoll(text, &end, 10);
+    if (end == text || *end)
+        return false;
+    if (dtype == TIGA_F32 || dtype == TIGA_F64)
+        return true; /* too large is inf, too small is 0, as in the language */
+    if (errno || (dtype == TIGA_I32 && (out->i64 < INT32_MIN || out->i64 > INT32_MAX)))
+        return false;
+    if (dtype == TIGA_I32)
+        out->i32 = (int32_t)out->i64;
+    return true;
+}
+
+static void store(void *data, int64_t k, int32_t dtype, double d, int64_t i) {
+    switch (dtype) {
+    case TIGA_BOOL:
+        ((uint8_t *)data)[k] = d != 0;
+        break;
+    case TIGA_I32:
+        ((int32_t *)data)[k] = (int32_t)i;
+        break;
+    case TIGA_I64:
+        ((int64_t *)data)[k] = i;
+        break;
+    case TIGA_F32:
+        ((float *)data)[k] = (float)d;
+        break;
+    default:
+        ((double *)data)[k] = d;
+        break;
+    }
+}
+
+/* ---- shapes -------------------------------------------------------------------------------------------------------- */
+static int64_t axis_length(const tiga_field_info *f, const tiga_csr *csr) {
+    if (f->at == TIGA_AT_EDGE)
+        return csr->n_edges;
+    return f->at == TIGA_AT_DST ? csr->n_dst : csr->n_src;
+}
+
+/* The whole shape of a field whose features are constants. */
+static int constant_shape(const tiga_field_info *f, const drv_value_source *from, int64_t *shape, int32_t *rank) {
+    *rank = 0;
+    if (f->at != TIGA_AT_PARAM) {
+        if (!from->graph)
+            return drv_complain(EXIT_USAGE, "'%s' needs --graph", f->text);
+        shape[(*rank)++] = axis_length(f, tiga_graph_csr(from->graph));
+    }
+    for (int32_t i = 0; i < f->rank; i++) {
+        if (f->shape[i] < 0)
+            return drv_complain(EXIT_INPUT,
+                                "'%s' has an open dimension: a number cannot stand for the whole array, give "
+                                "a .npy file (or fix the dimension with -D)",
+                                f->text);
+        shape[(*rank)++] = f->shape[i];
+    }
+    return EXIT_OK;
+}
+
+static int new_array(tiga_context *ctx, const tiga_field_info *f, const drv_value_source *from, tiga_array *out) {
+    int64_t shape[7];
+    int32_t rank;
+    int code = constant_shape(f, from, shape, &rank);
+    if (code)
+        return code;
+    tiga_status s = tiga_array_new(ctx, f->dtype, rank, shape, out);
+    return s ? drv_complain_status(ctx, s) : EXIT_OK;
+}
+
+static int64_t count(const tiga_array *a) {
+    int64_t n = 1;
+    for (int32_t i = 0; i < a->rank; i++)
+        n *= a->shape[i];
+    return n;
+}
+
+/* ---- kinds of values ----------------------------------------------------------------------------------------------- */
+static int fill(tiga_context *ctx, const tiga_field_info *f, const char *text, const drv_value_source *from,
+                tiga_array *out) {
+    number v;
+    if (!parse_number(text, f->dtype, &v))
+        return drv_complain(EXIT_INPUT, "'%s' is neither a .npy file nor a value of type %s (for '%s')", text,
+                            drv_dtype_text(f->dtype), f->text);
+    int code = new_array(ctx, f, from, out);
+    if (code)
+        return code;
+    size_t size = drv_dtype_bytes(f->dtype);
+    for (int64_t k = 0, n = count(out); k < n; k++)
+        memcpy((char *)out->data + (size_t)k * size, &v, size);
+    return EXIT_OK;
+}
+
+static int from_stored(tiga_context *ctx, const tiga_field_info *f, const drv_value_source *from, tiga_array *out) {
+    if (f->at != TIGA_AT_EDGE || f->rank)
+        return drv_complain(EXIT_INPUT, "'@' is one value per edge of the graph file; '%s' is not", f->text);
+    if (!from->stored || !from->stored->data)
+        return drv_complain(EXIT_INPUT, "'%s=@': the graph file has no values", f->name);
+    int code = new_array(ctx, f, from, out);
+    if (code)
+        return code;
+    const tiga_array *have = from->stored;
+    for (int64_t k = 0, n = count(out); k < n; k++) {
+        double d = have->dtype == TIGA_F64   ? ((const double *)have->data)[k]
+                   : have->dtype == TIGA_F32 ? (double)((const float *)have->data)[k]
+                                             : (double)((const int64_t *)have->data)[k];
+        bool whole = have->dtype == TIGA_I64;
+        int64_t i = whole ? ((const int64_t *)have->data)[k] : isfinite(d) && fabs(d) < 0x1p62 ? (int64_t)d : 0;
+        bool integer = f->dtype == TIGA_I32 || f->dtype == TIGA_I64;
+        if (integer && ((!whole && (double)i != d) || (f->dtype == TIGA_I32 && i != (int32_t)i)))
+            return drv_complain(EXIT_INPUT, "'%s=@': value %.17g of the graph file does not fit into %s", f->name, d,
+                                drv_dtype_text(f->dtype));
+        store(out->data, k, f->dtype, d, i);
+    }
+    return EXIT_OK;
+}
+
+static int degrees(tiga_context *ctx, const tiga_field_info *f, bool incoming, const drv_value_source *from,
+                   tiga_array *out) {
+    bool fits = f->at == TIGA_AT_NODE || f->at == (incoming ? TIGA_AT_DST : TIGA_AT_SRC);
+    if (!fits || f->rank)
+        return drv_complain(EXIT_INPUT, "'@%sdegree' is one value per %s; '%s' is not", incoming ? "in" : "out",
+                            incoming ? "row" : "source", f->text);
+    int code = new_array(ctx, f, from, out);
+    if (code)
+        return code;
+    const tiga_csr *csr = tiga_graph_csr(from->graph);
+    if (!incoming) {
+        tiga_status s = tiga_graph_transposed(ctx, from->graph, &csr, NULL);
+        if (s)
+            return drv_complain_status(ctx, s);
+    }
+    for (int64_t k = 0; k < csr->n_dst; k++) {
+        int64_t d = csr->offsets[k + 1] - csr->offsets[k];
+        store(out->data, k, f->dtype, (double)d, d);
+    }
+    return EXIT_OK;
+}
+
+/* ---- order of edges ------------------------------------------------------------------------------------------------ */
+static int reorder(tiga_context *ctx, const drv_value_source *from, bool to_rows, tiga_array *a) {
+    const int64_t *order = from->graph ? tiga_graph_edge_order(from->graph) : NULL;
+    if (!order || a->rank < 1 || a->shape[0] != tiga_graph_csr(from->graph)->n_edges || !a->shape[0])
+        return EXIT_OK; /* row order is file order, or a size that the call will complain about */
+    tiga_array moved;
+    tiga_status s = tiga_array_new(ctx, a->dtype, a->rank, a->shape, &moved);
+    if (s)
+        return drv_complain_status(ctx, s);
+    size_t size = (size_t)(tiga_array_bytes(a) / a->shape[0]);
+    for (int64_t k = 0; k < a->shape[0]; k++) {
+        int64_t to = to_rows ? k : order[k], at = to_rows ? order[k] : k;
+        memcpy((char *)moved.data + (size_t)to * size, (char *)a->data + (size_t)at * size, size);
+    }
+    tiga_array_free(a);
+    *a = moved;
+    return EXIT_OK;
+}
+
+static bool ends_with(const char *text, const char *ending) {
+    size_t n = strlen(text), m = strlen(ending);
+    return n >= m && !strcmp(text + n - m, ending);
+}
+
+int drv_value_read(tiga_context *ctx, const tiga_field_info *f, const char *text, const drv_value_source *from,
+                   tiga_array *out) {
+    if (text[0] == '@' && f->at != TIGA_AT_PARAM && !from->graph)
+        return drv_complain(EXIT_USAGE, "'%s=%s' needs --graph", f->name, text);
+    if (!strcmp(text, "@"))
+        return from_stored(ctx, f, from, out);
+    if (!strcmp(text, "@indegree") || !strcmp(text, "@outdegree"))
+        return degrees(ctx, f, text[1] == 'i', from, out);
+    if (text[0] == '@')
+        return drv_complain(EXIT_USAGE, "'%s=%s': known are @ @indegree @outdegree", f->name, text);
+    if (!ends_with(text, ".npy"))
+        return fill(ctx, f, text, from, out);
+    tiga_status s = tiga_array_read_npy(ctx, text, out);
+    if (s)
+        return drv_complain_status(ctx, s);
+    if (out->dtype != f->dtype)
+        return drv_complain(EXIT_INPUT, "%s: the array is %s, but '%s' is declared %s", text,
+                            drv_dtype_text(out->dtype), f->text, drv_dtype_text(f->dtype));
+    return f->at == TIGA_AT_EDGE && from->edge_file_order ? reorder(ctx, from, true, out) : EXIT_OK;
+}
+
+int drv_value_write(tiga_context *ctx, const tiga_field_info *f, const tiga_array *a, const drv_value_source *from,
+                    const char *path) {
+    tiga_array copy = *a;
+    copy.owned = 0; /* reorder replaces it, the caller keeps his */
+    int code = f->at == TIGA_AT_EDGE && from->edge_file_order ? reorder(ctx, from, false, &copy) : EXIT_OK;
+    if (code)
+        return code;
+    tiga_status s = tiga_array_write_npy(ctx, path, &copy);
+    tiga_array_free(&copy);
+    return s ? drv_complain_status(ctx, s) : EXIT_OK;
+}
