@@ -250,6 +250,7 @@ bool ir_has_effect(const ir_op *op); /* must be kept although nothing uses its v
 /* levels: mask of IR_LEVEL_K|P|L|T; functions of other levels are left out. */
 void ir_print(const ir_module *m, unsigned levels, base_str *out);
 void ir_print_func(const ir_func *f, base_str *out);
+uint32_t ir_printed_number(const ir_func *f, ir_id id); /* what is printed after '%'; 0 when it stands in no region */
 void ir_print_type(const ir_func *f, const ir_type *t, base_str *out);
 void ir_print_scalar(ir_dtype t, ir_scalar_value v, base_str *out); /* reads back exactly; bool is true or false */
 /* On failure NULL, with diagnostics (ids E09xx) in diags. */
@@ -293,7 +294,7 @@ typedef struct ir_call_data {
     const int64_t *dims;   /* one per symbol of the function, program graph sizes included */
     const void *const *in; /* one per parameter that is not a result */
     void *const *out;      /* one per result */
-    int64_t n_rows;        /* loop level: rows of the domain */
+    int64_t n_rows;        /* rows of the domain, for loops and kernels over rows; a walk over dst takes the graph's */
 } ir_call_data;
 
 /* Runs a kernel or a program (calls included, found in m by name); false with a reason when the function is ill-formed

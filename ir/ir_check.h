@@ -44,10 +44,4 @@ bool ir_check_repeat(ir_check *c, const ir_op *op);
 bool ir_check_get(ir_check *c, const ir_op *op);
 bool ir_check_yield(ir_check *c, const ir_op *op);
 
-/* ir_call.c: what each symbol of the callee is at this call, in dimensions of the caller. */
-bool ir_bind_call(const ir_func *caller, const ir_op *call, const ir_func *callee, ir_dim *dims, base_str *why);
-/* The type in the caller of result i. */
-bool ir_call_result(const ir_func *caller, const ir_op *call, const ir_func *callee, const ir_dim *dims, size_t i,
-                    ir_type *out, base_str *why);
-
 #endif

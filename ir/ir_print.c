@@ -190,6 +190,21 @@ void ir_print_func(const ir_func *f, base_str *out) {
     base_free(p.number);
 }
 
+static bool count_to(const ir_func *f, const ir_region *r, ir_id id, uint32_t *n) {
+    for (size_t i = 0; i < r->n; i++) {
+        ++*n;
+        const ir_op *op = ir_at(f, r->ops[i]);
+        if (r->ops[i] == id || (op->region && count_to(f, op->region, id, n)))
+            return true;
+    }
+    return false;
+}
+
+uint32_t ir_printed_number(const ir_func *f, ir_id id) {
+    uint32_t n = 0;
+    return count_to(f, &f->body, id, &n) ? n : 0;
+}
+
 void ir_print(const ir_module *m, unsigned levels, base_str *out) {
     base_str_add(out, "module ");
     add_quoted(out, m->source_name ? m->source_name : "");

@@ -366,6 +366,8 @@ static bool check_param(ir_check *c, const ir_param *p) {
     const char *why = bad_type(c->f, &p->type, false);
     if (why)
         return ir_check_fail(c, "parameter '%s': %s", p->name, why);
+    if (p->role == IR_NODE && c->f->level == IR_LEVEL_KERNEL && !c->f->needs_square)
+        return ir_check_fail(c, "parameter '%s': a node field needs a square graph", p->name);
     if (c->f->level == IR_LEVEL_KERNEL && c->f->domain && strcmp(c->f->domain, "rows") == 0 && p->role != IR_DST &&
         p->role != IR_PARAM_FIELD)
         return ir_check_fail(c, "parameter '%s': a kernel over rows has dst and param fields only", p->name);
