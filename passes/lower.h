@@ -19,7 +19,7 @@
 
 #define LOWER_MAX_SCOPES 32
 #define LOWER_WHOLE_BYTES 1024 /* accumulators of constant width up to this size: one walk instead of tiles */
-#define LOWER_NO_FIELD UINT32_MAX
+#define LOWER_TILE_WIDTH 64 /* until a schedule chooses */
 
 typedef enum lower_scope_kind {
     LOWER_PREAMBLE, LOWER_ROWS, LOWER_RANGE, LOWER_LOOP, LOWER_TILES, LOWER_EDGES, LOWER_LANES

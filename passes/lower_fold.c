@@ -20,7 +20,7 @@ static fold_loops loops_of(const ir_op *op, const ir_type *t) {
             loops.dim[loops.n++] = t->dim[i];
         }
     ir_dim last = loops.n ? loops.dim[loops.n - 1] : 0;
-    loops.lanes = loops.n == 1 || (last > 0 && last % IR_PARTIALS == 0);
+    loops.lanes = loops.n == 1 || (last > 0 && last % IR_N_PARTIALS == 0);
     return loops;
 }
 

@@ -26,7 +26,8 @@ static void run_nest(lower *L, lower_item *items, size_t n, const ir_id *open, s
     const lower_item head = items[0];
     size_t first = head.n_axes < n_open ? head.n_axes : n_open;
     ir_id axes[IR_MAX_RANK];
-    memcpy(axes, open, first * sizeof *axes);
+    for (size_t j = 0; j < first; j++)
+        axes[j] = open[j];
     for (size_t j = first;; j++) {
         for (size_t i = 0; i < n; i++)
             if (!items[i].done && same_nest(&items[i], &head))
@@ -53,7 +54,7 @@ static void close_walk(lower *L) {
     bool plain = lower_top(L)->plain;
     ir_id walk = lower_close(L);
     if (plain)
-        ir_set_int(L->m, ir_at(L->f, walk), IR_ATTR_LANES, IR_PARTIALS);
+        ir_set_int(L->m, ir_at(L->f, walk), IR_ATTR_LANES, IR_N_PARTIALS);
 }
 
 void lower_walk(lower *L, lower_item *items, size_t n, const ir_id *open, size_t n_open) {
@@ -185,7 +186,9 @@ static void run_tiles_of(lower *L, const ir_type *shape) {
     }
     lower_open(L, LOWER_TILES, (ir_id[]){lower_dim(L, dims[n - 1])}, 1);
     run_tile(L, shape, axes, n - 1);
-    for (size_t j = 0; j < n; j++)
+    ir_id tiles = lower_close(L);
+    ir_set_int(L->m, ir_at(L->f, tiles), IR_ATTR_WIDTH, LOWER_TILE_WIDTH);
+    for (size_t j = 0; j + 1 < n; j++)
         lower_close(L);
 }
 

@@ -19,7 +19,7 @@ static lower_item total_item(lower *L, size_t result, ir_id partials) {
     it.shape = *shape;
     it.n_axes = lower_axes(shape, it.axes);
     ir_dim last = it.n_axes ? it.axes[it.n_axes - 1] : 0;
-    it.scalar_nest = L->info[id].scalar_nest || last < 0 || last % IR_PARTIALS != 0;
+    it.scalar_nest = L->info[id].scalar_nest || last < 0 || last % IR_N_PARTIALS != 0;
     return it;
 }
 
@@ -58,7 +58,7 @@ void lower_total_rows(lower *L) {
     bool plain = lower_top(L)->plain;
     ir_id range = lower_close(L);
     if (plain)
-        ir_set_int(L->m, ir_at(L->f, range), IR_ATTR_LANES, IR_PARTIALS);
+        ir_set_int(L->m, ir_at(L->f, range), IR_ATTR_LANES, IR_N_PARTIALS);
     for (size_t i = 0; i < n; i++)
         store_partial(L, unit, i, partials[i]);
 }

@@ -1,0 +1,107 @@
+/* schedule_cpu: widths of tiles, elements of a vector, distance of prefetches.  Changes no bit of a result.
+ *
+ * One vector width per function: an array can live in vector registers only when all its loops cut it alike.  Tiles are
+ * as wide as the accumulators that fit into the vector registers; a constant axis is cut into equal parts. */
+#include "passes/pass_util.h"
+
+#define TILE_BYTES 256     /* of one accumulator: eight registers of 32 bytes */
+#define VECTOR_BYTES 64    /* several registers at once hide the latency of an addition */
+#define FETCH_ROW_BYTES 128 /* rows of a source field that the hardware does not fetch well by itself */
+#define FETCH_DISTANCE 8   /* edges */
+
+/* ---- widest element ---- */
+static bool is_element(const ir_op *op) {
+    return op->code == IR_LOAD || op->code == IR_READ || op->code == IR_CAST || op->code == IR_SET || op->code == IR_STORE;
+}
+
+static void look_for_wide(void *ctx, ir_func *f, ir_region *r, ir_id id) {
+    bool *wide = ctx;
+    (void)r;
+    const ir_op *lanes = ir_at(f, id);
+    if (lanes->code != IR_LANES)
+        return;
+    for (size_t i = 0; i < lanes->region->n; i++) {
+        const ir_op *op = ir_at(f, lanes->region->ops[i]);
+        ir_dtype t = op->type.dtype;
+        if (op->code == IR_SET || op->code == IR_STORE)
+            t = ir_at(f, op->args[op->n_args - 1])->type.dtype;
+        if (is_element(op) && t < IR_DTYPE_COUNT && ir_dtype_bytes(t) == 8)
+            *wide = true;
+    }
+}
+
+/* ---- tiles ---- */
+static int64_t tile_width(const ir_func *f, const ir_op *tiles, bool wide) {
+    int64_t most = TILE_BYTES / (wide ? 8 : 4), step = VECTOR_BYTES / (wide ? 8 : 4);
+    const ir_op *extent = ir_at(f, tiles->args[0]);
+    if (extent->code != IR_CONST)
+        return most;
+    int64_t n = ir_find_attr(extent, IR_ATTR_VALUE)->v.i;
+    if (n <= most)
+        return most;
+    int64_t parts = (n - 1) / most + 1, width = (n - 1) / parts + 1;
+    return (width + step - 1) / step * step;
+}
+
+/* ---- prefetch ---- */
+static int64_t row_bytes(const ir_type *t) {
+    int64_t bytes = (int64_t)ir_dtype_bytes(t->dtype);
+    for (uint32_t i = 0; i < t->rank; i++) {
+        if (t->dim[i] < 0 || t->dim[i] >= FETCH_ROW_BYTES)
+            return t->dim[i] == 0 ? 0 : FETCH_ROW_BYTES; /* open: as if wide */
+        bytes *= t->dim[i];
+    }
+    return bytes > FETCH_ROW_BYTES ? FETCH_ROW_BYTES : bytes;
+}
+
+static bool fetches_wide_rows(const ir_func *f, const ir_region *r, ir_id source) {
+    for (size_t i = 0; i < r->n; i++) {
+        const ir_op *op = ir_at(f, r->ops[i]);
+        if (op->region && fetches_wide_rows(f, op->region, source))
+            return true;
+        if (op->code == IR_LOAD && op->n_args > 1 && op->args[0] == source &&
+            row_bytes(&f->params[ir_int(op, IR_ATTR_FIELD, 0)].type) >= FETCH_ROW_BYTES)
+            return true;
+    }
+    return false;
+}
+
+static ir_id source_arg(const ir_func *f, const ir_op *edges) {
+    for (size_t i = 0; i < edges->region->n; i++) {
+        const ir_op *op = ir_at(f, edges->region->ops[i]);
+        if (op->code == IR_ARG && ir_int(op, IR_ATTR_INDEX, 0) == 1)
+            return edges->region->ops[i];
+    }
+    return 0;
+}
+
+/* ---- the pass ---- */
+typedef struct schedule {
+    ir_module *m;
+    bool wide;
+} schedule;
+
+static void schedule_op(void *ctx, ir_func *f, ir_region *r, ir_id id) {
+    const schedule *s = ctx;
+    (void)r;
+    ir_op *op = ir_at(f, id);
+    if (op->code == IR_TILES)
+        ir_set_int(s->m, op, IR_ATTR_WIDTH, tile_width(f, op, s->wide));
+    else if (op->code == IR_LANES)
+        ir_set_int(s->m, op, IR_ATTR_VECTOR, VECTOR_BYTES / (s->wide ? 8 : 4));
+    else if (op->code == IR_EDGES && source_arg(f, op) && fetches_wide_rows(f, op->region, source_arg(f, op)))
+        ir_set_int(s->m, op, IR_ATTR_PREFETCH, FETCH_DISTANCE);
+}
+
+static bool schedule_func(ir_module *m, ir_func *f, pass_context *ctx, base_str *err) {
+    (void)ctx;
+    (void)err;
+    schedule s = {.m = m};
+    ir_walk(f, look_for_wide, &s.wide);
+    ir_walk(f, schedule_op, &s);
+    return true;
+}
+
+bool pass_schedule_cpu(ir_module *m, pass_context *ctx, base_str *err) {
+    return pass_each_func(m, 1u << IR_LEVEL_LOOP, schedule_func, ctx, err);
+}
