@@ -109,6 +109,8 @@ static ir_id chain(maker *mk, ir_id v) {
         args[i] = operand(mk, op->args[i], op);
     ir_type t = local(mk, &op->type, op->type.rank > 0);
     t.space = total ? IR_UNIFORM : widest(mk, args, op->n_args);
+    if (op->code == IR_BROADCAST && ir_type_equal(&t, &ir_at(mk->b.f, args[0])->type))
+        return args[0]; /* what was stretched was the axis of the rows */
     mk->b.span = op->span;
     ir_id id = ir_emit(&mk->b, total ? IR_TOTAL : op->code, t, args, op->n_args);
     ir_op *made = ir_at(mk->b.f, id);

@@ -1,0 +1,134 @@
+/* The table of passes and the pipeline runner: names, levels, dumps, the error texts. */
+#include "passes/passes.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+static const char *const kernel_text = "module \"m\"\n"
+                                       "kernel @k(dst x: f32) -> (out: row f32) exported {\n"
+                                       "  %1 = field {field = 0, at = dst} : row f32\n"
+                                       "  %2 = add %1, %1 : row f32\n"
+                                       "  ret %1\n"
+                                       "}\n";
+static const char *const loop_text = "module \"m\"\n"
+                                     "loop @k(dst x: f32, outrow out: f32) domain = rows {\n"
+                                     "  rows {\n"
+                                     "    %2 = arg {index = 0} : i64\n"
+                                     "    %3 = load %2 {field = 0} : f32\n"
+                                     "    store %2, %3 {field = 1}\n"
+                                     "  }\n"
+                                     "}\n";
+
+static base_arena *arena;
+static base_str err;
+static char dumped[256];
+
+static void note_dump(void *user, const char *pass, const ir_module *m) {
+    cr_assert(m && user == dumped);
+    strcat(dumped, pass);
+    strcat(dumped, ";");
+}
+
+static void begin(void) {
+    arena = base_arena_new();
+    dumped[0] = '\0';
+}
+
+static void end(void) {
+    base_str_fini(&err);
+    base_arena_free(arena);
+}
+
+static ir_module *parse(const char *text) {
+    base_diags diags;
+    base_diags_init(&diags, arena, "m", text);
+    ir_module *m = ir_parse(arena, "m", text, &diags);
+    cr_assert(m);
+    return m;
+}
+
+static bool run(ir_module *m, const char *names, const char *dump_after) {
+    pass_context ctx = {.scratch = arena, .dump_after = dump_after, .dump = note_dump, .user = dumped};
+    err.len = 0;
+    if (err.data)
+        err.data[0] = '\0';
+    return pass_run_pipeline(m, names, 2, &ctx, &err);
+}
+
+TestSuite(passes_pipeline, .init = begin, .fini = end);
+
+Test(passes_pipeline, table) {
+    cr_expect_not_null(pass_find("fold"));
+    cr_expect_null(pass_find("fuse"));
+    size_t n = 0;
+    while (pass_at(n)) {
+        cr_expect_eq(pass_find(pass_at(n)->name), pass_at(n));
+        cr_expect(*pass_at(n)->doc);
+        n++;
+    }
+    cr_expect_eq(n, 11);
+}
+
+/* Every default pipeline names passes of the table only, and ends with hierarchy. */
+Test(passes_pipeline, defaults) {
+    for (int level = 0; level <= 3; level++)
+        for (int cuda = 0; cuda < 2; cuda++) {
+            const char *names = pass_default_pipeline(cuda, level);
+            size_t n = 0;
+            for (const char *at = names; *at;) {
+                size_t len = strcspn(at, ",");
+                cr_expect_not_null(pass_find(base_arena_strndup(arena, at, len)), "%s", at);
+                at += len + (at[len] == ',');
+                n++;
+            }
+            cr_expect_str_eq(names + strlen(names) - 9, "hierarchy");
+            cr_expect(level ? n > 10 : n == 5);
+            cr_expect_not_null(strstr(names, cuda ? "schedule_cuda" : "schedule_cpu"));
+        }
+}
+
+Test(passes_pipeline, unknown_names) {
+    ir_module *m = parse(kernel_text);
+    cr_expect_not(run(m, "fodl", NULL));
+    cr_expect_str_eq(base_str_text(&err), "unknown pass 'fodl'; did you mean 'fold'?");
+    cr_expect_not(run(m, "dce,constant_propagation_everywhere", NULL));
+    cr_expect_str_eq(base_str_text(&err), "unknown pass 'constant_propagation_everywhere'");
+    cr_expect_eq(m->funcs[0]->body.n, 3, "no pass may run before all names are known");
+    cr_expect_not(run(m, "fold,,dce", NULL));
+    cr_expect_str_eq(base_str_text(&err), "empty name in the list of passes");
+    cr_expect_not(run(m, "fold,", NULL));
+    cr_expect_not(run(m, ",fold", NULL));
+    cr_expect_not(run(m, "fold", "hierachy"));
+    cr_expect_str_eq(base_str_text(&err), "unknown pass 'hierachy'; did you mean 'hierarchy'?");
+}
+
+Test(passes_pipeline, wrong_level) {
+    cr_expect_not(run(parse(kernel_text), "hierarchy", NULL));
+    cr_expect_str_eq(base_str_text(&err), "pass 'hierarchy' works on loop IR, but the module is at the graph level");
+    cr_expect_not(run(parse(loop_text), "expand", NULL));
+    cr_expect_str_eq(base_str_text(&err), "pass 'expand' works on graph IR, but the module is at the loop level");
+    cr_expect_not(run(parse("module \"m\"\ntask @k() {\n  ret\n}\n"), "merge", NULL));
+    cr_expect_str_eq(base_str_text(&err), "pass 'merge' works on loop IR, but the module is at the task level");
+}
+
+/* A program that calls nothing needs no loops. */
+Test(passes_pipeline, program_without_kernels) {
+    ir_module *m = parse("module \"m\"\nprogram @p[N](param x: f32[N]) -> (out: f32[N]) exported {\n"
+                         "  %1 = param {field = 0} : f32[N]\n  ret %1\n}\n");
+    cr_assert(run(m, "outline,hierarchy", NULL), "%s", base_str_text(&err));
+    cr_expect_not_null(ir_func_find(m, "p", IR_LEVEL_TASK));
+    cr_assert(run(parse("module \"empty\"\n"), "expand,fold,hierarchy", NULL), "%s", base_str_text(&err));
+}
+
+Test(passes_pipeline, lists_and_dumps) {
+    ir_module *m = parse(kernel_text);
+    cr_assert(run(m, "fold, cse ,dce", "all"), "%s", base_str_text(&err));
+    cr_expect_str_eq(dumped, "fold;cse;dce;");
+    cr_expect_eq(m->funcs[0]->body.n, 2);
+    dumped[0] = '\0';
+    cr_assert(run(m, "fold,cse,fold", "fold"));
+    cr_expect_str_eq(dumped, "fold;fold;");
+    dumped[0] = '\0';
+    cr_assert(run(m, "", "all"));
+    cr_expect_str_eq(dumped, "");
+}
