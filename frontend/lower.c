@@ -153,16 +153,18 @@ static ir_id one_result(fe_lower *l, const fe_expr *e, const ir_param *r) {
     return fe_widen(l, e->span, id, &r->type);
 }
 
-static const fe_expr *returned(fe_lower *l, const fe_stmt *s, const ir_param *r) {
+static const fe_expr *returned(fe_lower *l, const fe_stmt *s, const ir_param *r, bool complain) {
     for (size_t i = 0; i < s->n_returns; i++)
         if (strcmp(s->returns[i].name->text, r->name) == 0)
             return s->returns[i].value;
-    fe_report(l->c, FE_E0215, s->span, "return gives no value for the result '%s'", r->name);
+    if (complain)
+        fe_report(l->c, FE_E0215, s->span, "return gives no value for the result '%s'", r->name);
     return NULL;
 }
 
-static void check_names(fe_lower *l, const fe_stmt *s) {
+static bool check_names(fe_lower *l, const fe_stmt *s) {
     const ir_func *f = l->b.f;
+    bool ok = true;
     for (size_t i = 0; i < s->n_returns; i++) {
         fe_nearest near = {.wanted = s->returns[i].name->text};
         bool known = false, twice = false;
@@ -174,11 +176,13 @@ static void check_names(fe_lower *l, const fe_stmt *s) {
             twice |= s->returns[k].name == s->returns[i].name;
         if (known && !twice)
             continue;
+        ok = false;
         base_diag *d = fe_report(l->c, FE_E0215, s->returns[i].name_span, twice ? "result '%s' is given twice" : "there is no result '%s'",
                                  s->returns[i].name->text);
         if (!known && fe_nearest_get(&near))
             fe_label(l->c, d, "did you mean '%s'?", fe_nearest_get(&near));
     }
+    return ok;
 }
 
 static void lower_return(fe_lower *l, const fe_stmt *s) {
@@ -190,10 +194,9 @@ static void lower_return(fe_lower *l, const fe_stmt *s) {
         fe_label(l->c, d, "write return (%s = ..., %s = ...)", f->results[0].name, f->results[1].name);
         return;
     }
-    check_names(l, s);
-    bool ok = true;
+    bool ok = check_names(l, s), all = ok;
     for (size_t i = 0; i < f->n_results; i++) {
-        const fe_expr *e = s->n_returns ? returned(l, s, &f->results[i]) : s->value;
+        const fe_expr *e = s->n_returns ? returned(l, s, &f->results[i], all) : s->value;
         ids[i] = e ? one_result(l, e, &f->results[i]) : 0;
         ok &= ids[i] != 0;
     }

@@ -88,7 +88,12 @@ static fe_expr *parse_field(fe_parser *p) {
 
 static fe_expr *parse_reduce(fe_parser *p) {
     fe_expr *e = new_expr(p, FE_EXPR_REDUCE, fe_next(p)->span);
-    e->name = fe_expect_name(p, "a reducer (sum, max, softmax ...)", &e->name_span);
+    if (fe_at(p, FE_TOK_VAR)) { /* a reducer, and a keyword elsewhere */
+        e->name_span = fe_next(p)->span;
+        e->name = fe_intern(p->c, "var", 3);
+    } else {
+        e->name = fe_expect_name(p, "a reducer (sum, max, softmax ...)", &e->name_span);
+    }
     if (e->name)
         parse_args(p, e);
     return e;
