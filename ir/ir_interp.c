@@ -2,6 +2,7 @@
  * array [units][features], one scalar after the other through ir_eval.  Slow, obvious, and the judge of everything
  * else; programs are in ir_interp_program.c, reductions over edges and rows in ir_interp_reduce.c. */
 #include "ir/ir_interp.h"
+#include "ir/ir_private.h"
 
 #include <string.h>
 
@@ -224,18 +225,30 @@ static bool run_ret(ir_run *r, const ir_op *op) {
     return true;
 }
 
+bool ir_graph_check(const ir_graph_data *g, bool square, base_str *why) {
+    bool ends = g->n_dst >= 0 && g->n_src >= 0 && g->n_edges >= 0 && g->offsets[0] == 0 && g->offsets[g->n_dst] == g->n_edges;
+    if (!ends)
+        base_str_add(why, "the offsets of the graph do not run from 0 to its number of edges");
+    for (int64_t i = 0; ends && i < g->n_dst; i++)
+        if (g->offsets[i] > g->offsets[i + 1]) {
+            base_str_addf(why, "the offsets of the graph fall at row %lld", (long long)i);
+            return false;
+        }
+    for (int64_t e = 0; ends && e < g->n_edges; e++)
+        if (g->sources[e] < 0 || g->sources[e] >= g->n_src) {
+            base_str_addf(why, "edge %lld comes from a row that does not exist", (long long)e);
+            return false;
+        }
+    if (ends && square && g->n_dst != g->n_src)
+        base_str_add(why, "the graph is not square");
+    return ends && (!square || g->n_dst == g->n_src);
+}
+
 static bool check_graph(ir_run *r, const ir_graph_data *g) {
-    if (g->n_dst < 0 || g->n_src < 0 || g->n_edges < 0 || g->offsets[0] != 0 || g->offsets[g->n_dst] != g->n_edges)
-        return ir_run_fail(r, "the offsets of the graph do not run from 0 to its number of edges");
-    for (int64_t i = 0; i < g->n_dst; i++)
-        if (g->offsets[i] > g->offsets[i + 1])
-            return ir_run_fail(r, "the offsets of the graph fall at row %lld", (long long)i);
-    for (int64_t e = 0; e < g->n_edges; e++)
-        if (g->sources[e] < 0 || g->sources[e] >= g->n_src)
-            return ir_run_fail(r, "edge %lld comes from a row that does not exist", (long long)e);
-    if (r->f->needs_square && g->n_dst != g->n_src)
-        return ir_run_fail(r, "the graph is not square");
-    return true;
+    base_str why = {0};
+    bool ok = ir_graph_check(g, r->f->needs_square, &why) || ir_run_fail(r, "%s", base_str_text(&why));
+    base_str_fini(&why);
+    return ok;
 }
 
 static bool bind_graph(ir_run *r) {
