@@ -150,13 +150,22 @@ typedef struct tiga_binding {
 typedef struct tiga_call_stats {
     double seconds;       /* inside kernels and host code */
     int64_t edges, rows;  /* visited, over all launches */
-    int64_t launches, bytes_read, bytes_written; /* compulsory traffic: each input byte that is touched once per use */
-    int64_t peak_bytes;   /* of buffers made by the call */
+    int64_t launches, bytes_read, bytes_written; /* compulsory traffic: every array of a launch once, graph included */
+    int64_t peak_bytes;   /* of buffers made by the call, results it allocated included */
 } tiga_call_stats;
 /* Calls a kernel or a program of the module by name.  Arguments are matched by name and checked for element type, rank
  * and size; open dimensions are taken from them (each must agree everywhere) -- a dimension no argument shows is an
  * error that names it.  Scalars are arrays of rank 0.  graph may be NULL for programs without one; programs with several
- * graphs take them from `graphs` in tiga_call_many. */
+ * graphs take them from `graphs` in tiga_call_many, in order of declaration.
+ *
+ * A result whose data is NULL gets a new array, owned by the caller, counted against host_budget_bytes until the call
+ * returns.  A result with data must have its exact shape and share no memory with an argument, the graph or another
+ * result.  After a failure results the call allocated are gone again; given memory may be partly written.
+ * The bits of the results do not depend on the number of threads.
+ *
+ * E_NAME unknown function, argument or result, or one missing; E_TYPE element type, rank, size or a graph that is not
+ * square; E_ARGUMENT NULL, twice, shared memory, misaligned; E_BUDGET, E_MEMORY, E_INTERRUPTED; E_UNSUPPORTED a tier this
+ * runtime does not have; E_INTERNAL a fault of the module's schedule. */
 TIGA_API tiga_status tiga_call(tiga_context *ctx, tiga_module *m, const char *name, tiga_graph *graph,
                                const tiga_binding *in, int n_in, tiga_binding *out, int n_out);
 TIGA_API tiga_status tiga_call_many(tiga_context *ctx, tiga_module *m, const char *name, tiga_graph *const *graphs,

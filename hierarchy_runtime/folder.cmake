@@ -1,0 +1,1 @@
+target_compile_definitions(${name} PRIVATE _GNU_SOURCE)
