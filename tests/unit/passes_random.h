@@ -210,7 +210,10 @@ static void add_ops(maker *k, uint32_t n, int depth) {
 }
 
 static inline ir_module *random_program(base_arena *a, rng *r) {
-    ir_module *m = parse_text(a, "random", random_kernels);
+    base_diags diags;
+    base_diags_init(&diags, a, "random", random_kernels);
+    ir_module *m = ir_parse(a, "random", random_kernels, &diags);
+    cr_assert(m);
     ir_func *f = ir_func_find(m, "p", IR_LEVEL_PROGRAM);
     f->body.n = 0;
     maker k = {.b = {.m = m, .f = f, .r = &f->body}, .r = r};
@@ -229,6 +232,11 @@ static inline ir_module *random_program(base_arena *a, rng *r) {
     for (size_t i = 0; i < f->n_results; i++)
         out[i] = f->results[i].type.dtype == IR_I64 ? k.rounds[rng_next(r, 2)] : any_of(&k, &f->results[i].type);
     ir_emit(&k.b, IR_RET, (ir_type){.dtype = IR_NONE}, out, f->n_results);
+    base_str err = {0};
+    if (!ir_verify(m, &err)) {
+        ir_print_func(f, &err);
+        cr_assert_fail("%s", base_str_text(&err));
+    }
     return m;
 }
 

@@ -69,9 +69,9 @@ static inline int64_t array_elements(const ir_func *f, const ir_param *p, bool r
 }
 
 static inline double random_number(rng *r) {
-    static const double odd[] = {NAN, INFINITY, -INFINITY, -0.0, 0.0, 1.0, 1e-42, 3e38};
-    if (rng_next(r, 16) == 0)
-        return odd[rng_next(r, 8)];
+    static const double odd[] = {NAN, INFINITY, -INFINITY, 1.0, 1e-42, 3e38, 0.0, 0.0, 0.0, -0.0, -0.0, -0.0};
+    if (rng_next(r, 8) == 0)
+        return odd[rng_next(r, 12)];
     return ((double)rng_next(r, 4001) - 2000) / 512;
 }
 
