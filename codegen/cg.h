@@ -57,6 +57,8 @@ const char *cg_const(base_arena *arena, ir_dtype t, ir_scalar_value v); /* an op
  * operand 1 for select).  *atom: the result needs no parentheses as an operand. */
 const char *cg_expr(cg_helpers *h, base_arena *arena, ir_opcode code, ir_dtype in, ir_dtype out,
                     const char *const *args, bool *atom);
+/* The text without a pair of parentheses around all of it. */
+const char *cg_bare(base_arena *arena, const char *text);
 /* combine(state, value) of a primitive kind: the opcode that does it. */
 ir_opcode cg_kind_op(ir_kind k);
 /* The inline functions in use. Written with TIGA_FN in front, which the prelude defines (static inline; in CUDA static
@@ -75,7 +77,7 @@ const ir_func *cg_kernel_of(const ir_module *m, const ir_func *task); /* the gra
 /* "f32[F, 3]" */
 const char *cg_type_text(base_arena *arena, const ir_func *f, const ir_type *t);
 /* "src x: f32[F]"; in programs "x: f32[g.dst]" */
-const char *cg_field_text(base_arena *arena, const ir_func *f, const ir_param *p, bool result);
+const char *cg_field_text(base_arena *arena, const ir_func *f, const ir_param *p, bool result, bool program);
 /* What an array is indexed by and its feature axes, as in tiga_field_info. */
 typedef struct cg_field {
     const char *at;   /* "SRC" */

@@ -127,4 +127,15 @@ typedef struct cg_loop_facts {
 bool cg_emit_loop(const ir_module *m, ir_func *f, cg_text *w, cg_helpers *h, cg_vectors *v, base_arena *arena, cg_loop_facts *facts,
                   base_str *err);
 
+/* What cg_emit_loop would say of it. */
+cg_loop_facts cg_facts_of(const ir_module *m, ir_func *f, base_arena *arena);
+
+/* cg_plain.c: exported kernels as functions over raw pointers */
+/* The loop function of an exported kernel; NULL: f is not one, or has no such form. */
+ir_func *cg_plain_loop(const ir_module *m, const ir_func *f);
+void cg_emit_plain(const ir_module *m, cg_text *w, base_arena *arena);
+/* "void weighted_sum(const tiga_csr *graph, int64_t F, const float *x, float *out)"; rows: the form with a range. */
+const char *cg_plain_prototype(const ir_module *m, ir_func *loop, bool rows, base_arena *arena);
+const char *cg_plain_scratch_prototype(const ir_module *m, ir_func *loop, base_arena *arena); /* NULL: needs none */
+
 #endif

@@ -54,6 +54,17 @@ const char *cg_const(base_arena *arena, ir_dtype t, ir_scalar_value v) {
     BASE_BUG("no constant of dtype %d", (int)t);
 }
 
+const char *cg_bare(base_arena *arena, const char *text) {
+    size_t n = strlen(text);
+    int depth = 0;
+    if (n < 2 || text[0] != '(') return text;
+    for (size_t i = 0; i < n; ++i) {
+        depth += text[i] == '(' ? 1 : text[i] == ')' ? -1 : 0;
+        if (depth == 0) return i + 1 == n ? base_arena_strndup(arena, text + 1, n - 2) : text;
+    }
+    return text;
+}
+
 ir_opcode cg_kind_op(ir_kind k) {
     switch (k) {
     case IR_KIND_SUM: return IR_ADD;
@@ -124,7 +135,7 @@ static const char *cast_expr(cg_helpers *h, base_arena *arena, ir_dtype in, ir_d
     *atom = true;
     if (ir_dtype_is_float(in) && !ir_dtype_is_float(out)) {
         h->scalar[IR_CAST][in][out] = true;
-        return base_arena_printf(arena, "tiga_%s_from_%s(%s)", ir_dtype_text(out), ir_dtype_text(in), a);
+        return base_arena_printf(arena, "tiga_%s_from_%s(%s)", ir_dtype_text(out), ir_dtype_text(in), cg_bare(arena, a));
     }
     return base_arena_printf(arena, "(%s)%s", cg_ctype(out), a);
 }
@@ -154,7 +165,8 @@ const char *cg_expr(cg_helpers *h, base_arena *arena, ir_opcode code, ir_dtype i
     }
     if (f) {
         *atom = true;
-        return binary ? base_arena_printf(arena, "%s(%s, %s)", f, args[0], args[1]) : base_arena_printf(arena, "%s(%s)", f, args[0]);
+        const char *a = cg_bare(arena, args[0]);
+        return binary ? base_arena_printf(arena, "%s(%s, %s)", f, a, cg_bare(arena, args[1])) : base_arena_printf(arena, "%s(%s)", f, a);
     }
     if (code == IR_NOT) return base_arena_printf(arena, "!%s", args[0]);
     if (code == IR_NEG) return base_arena_printf(arena, "-%s", args[0]);

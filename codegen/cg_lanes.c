@@ -170,7 +170,7 @@ static const char *operand(cg_loop *c, const ir_op *loop, ir_id id) {
     ir_dtype t = ir_at(c->f, id)->type.dtype;
     if (class_of(c, loop, id) == CG_VECTOR) return c->text[id];
     c->vec->splat[t][cg_log2(c->lanes)] = true;
-    return base_arena_printf(c->arena, "tiga_splat_%s(%s)", suffix(c, t, c->lanes), c->text[id]);
+    return base_arena_printf(c->arena, "tiga_splat_%s(%s)", suffix(c, t, c->lanes), cg_bare(c->arena, c->text[id]));
 }
 
 static const char *vector_load(cg_loop *c, ir_dtype t, const char *at) {
@@ -180,7 +180,7 @@ static const char *vector_load(cg_loop *c, ir_dtype t, const char *at) {
 
 static void vector_store(cg_loop *c, ir_dtype t, const char *at, const char *value) {
     c->vec->store[t][cg_log2(c->lanes)] = true;
-    cg_line(&c->w, "tiga_store_%s(&%s, %s);", suffix(c, t, c->lanes), at, value);
+    cg_line(&c->w, "tiga_store_%s(&%s, %s);", suffix(c, t, c->lanes), at, cg_bare(c->arena, value));
 }
 
 static ir_dtype mask_dtype(unsigned bytes) { return bytes == 8 ? IR_I64 : IR_I32; }
@@ -199,8 +199,8 @@ static void vector_elementwise(cg_loop *c, const ir_op *loop, ir_id id) {
     }
     c->vec->op[op->code][in][out][cg_log2(c->lanes)] = true;
     const char *name = op->code == IR_CAST ? base_arena_printf(c->arena, "%s_from", ir_dtype_text(out)) : ir_op_describe(op->code)->text;
-    call = base_arena_printf(c->arena, "tiga_%s_%s(%s%s%s%s%s)", name, suffix(c, in, c->lanes), a[0], op->n_args > 1 ? ", " : "", a[1],
-                             op->n_args > 2 ? ", " : "", a[2]);
+    call = base_arena_printf(c->arena, "tiga_%s_%s(%s%s%s%s%s)", name, suffix(c, in, c->lanes), cg_bare(c->arena, a[0]),
+                             op->n_args > 1 ? ", " : "", cg_bare(c->arena, a[1]), op->n_args > 2 ? ", " : "", cg_bare(c->arena, a[2]));
     cg_set_value(c, id, type, call, true);
 }
 
@@ -257,7 +257,7 @@ static void vector_statement(cg_loop *c, const ir_op *loop, ir_id id) {
     } else if (op->code == IR_SET) {
         const cg_place *p = &c->place[op->args[0]];
         const char *value = operand(c, loop, last);
-        if (p->n_pieces) cg_line(&c->w, "%s = %s;", cg_element(c, id), value);
+        if (p->n_pieces) cg_line(&c->w, "%s = %s;", cg_write_place(c, id), cg_bare(c->arena, value));
         else vector_store(c, ir_at(c->f, last)->type.dtype, cg_element(c, id), value);
     } else if (op->code == IR_ACCUM) {
         vector_accum(c, loop, id);

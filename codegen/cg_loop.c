@@ -104,3 +104,15 @@ bool cg_emit_loop(const ir_module *m, ir_func *f, cg_text *w, cg_helpers *h, cg_
     cg_loop like = {.m = m, .arena = arena, .help = h, .vec = v, .err = err};
     return emit_rows(&like, f, 32, w, facts) && emit_rows(&like, f, 64, w, facts);
 }
+
+cg_loop_facts cg_facts_of(const ir_module *m, ir_func *f, base_arena *arena) {
+    base_str text = {0}, err = {0};
+    cg_text w = {.out = &text};
+    cg_loop_facts facts = {false, false};
+    cg_helpers *h = base_arena_alloc(arena, sizeof *h);
+    cg_vectors *v = base_arena_alloc(arena, sizeof *v);
+    cg_emit_loop(m, f, &w, h, v, arena, &facts, &err);
+    base_str_fini(&text);
+    base_str_fini(&err);
+    return facts;
+}

@@ -21,8 +21,9 @@ const char *cg_flat_index(cg_loop *c, const char *const *index, const char *cons
         }
         if (!strcmp(index[i], "0")) continue;
         sum = sum || t;
-        t = t ? base_arena_printf(c->arena, "%s + %s", t, index[i]) : index[i];
-        sum = sum || strchr(index[i], '+');
+        const char *plus = cg_bare(c->arena, index[i]);
+        t = t ? base_arena_printf(c->arena, "%s + %s", t, plus) : plus;
+        sum = sum || strpbrk(plus, "+- ");
     }
     return t ? t : "0";
 }
@@ -152,6 +153,24 @@ static bool declared_by_set(const cg_loop *c, ir_id id) {
     return false;
 }
 
+/* The first loop that mentions the array only fills it: the variables are declared there. */
+static bool declared_by_fill(const cg_loop *c, ir_id id) {
+    const cg_site *s = &c->site[id];
+    for (size_t i = s->pos + 1; i < s->region->n; ++i) {
+        const ir_op *op = ir_at(c->f, s->region->ops[i]);
+        if (!c->site[s->region->ops[i]].live || !mentions(c, op, id)) continue;
+        size_t sets = 0;
+        for (size_t k = 0; op->code == IR_LANES && k < op->region->n; ++k) {
+            const ir_op *in = ir_at(c->f, op->region->ops[k]);
+            if (!c->site[op->region->ops[k]].live || in->code == IR_ARG) continue;
+            if (in->code != IR_SET) return false;
+            sets += in->args[0] == id;
+        }
+        return sets == 1;
+    }
+    return false;
+}
+
 static void declare_pieces(cg_loop *c, const cg_place *p, ir_dtype t) {
     for (size_t i = 0; i < p->n_pieces; ++i) {
         const cg_piece *piece = &p->pieces[i];
@@ -169,7 +188,8 @@ void cg_declare_var(cg_loop *c, ir_id id) {
         p->name = want;
         for (size_t i = 0; i < p->n_pieces; ++i)
             p->pieces[i].name = cg_name(&c->names, p->n_pieces == 1 ? want : base_arena_printf(c->arena, "%s_%lld", want, (long long)p->pieces[i].offset));
-        declare_pieces(c, p, op->type.dtype);
+        p->declared = !declared_by_fill(c, id);
+        if (p->declared) declare_pieces(c, p, op->type.dtype);
         return;
     }
     p->name = cg_name(&c->names, want);
@@ -184,9 +204,11 @@ const char *cg_write_place(cg_loop *c, ir_id id) {
     const ir_op *op = ir_at(c->f, id);
     cg_place *p = &c->place[op->args[0]];
     const char *element = cg_element(c, id);
-    if (p->declared || p->n_pieces) return element;
-    p->declared = true;
-    return base_arena_printf(c->arena, "%s %s", cg_ctype(ir_at(c->f, op->args[0])->type.dtype), element);
+    if (p->declared) return element;
+    ir_dtype t = ir_at(c->f, op->args[0])->type.dtype;
+    const cg_piece *piece = p->n_pieces ? cg_piece_at(c, p) : NULL;
+    p->declared = !piece || piece == &p->pieces[p->n_pieces - 1];
+    return base_arena_printf(c->arena, "%s %s", piece && piece->lanes > 1 ? cg_vector_type(c, t, piece->lanes) : cg_ctype(t), element);
 }
 
 void cg_declare_partials(cg_loop *c, ir_id id) {

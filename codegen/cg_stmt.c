@@ -30,12 +30,13 @@ static const char *value_name(cg_loop *c, ir_id id) {
 }
 
 void cg_set_value(cg_loop *c, ir_id id, const char *ctype, const char *expr, bool atom) {
-    if (cg_foldable(c, id) && strlen(expr) <= LONG_EXPRESSION) {
+    bool last = cg_foldable(c, id) && !ir_class_is_elementwise(ir_op_describe(ir_at(c->f, c->site[id].user)->code)->cls);
+    if (cg_foldable(c, id) && strlen(expr) <= (last ? 2 * LONG_EXPRESSION : LONG_EXPRESSION)) {
         c->text[id] = atom ? expr : base_arena_printf(c->arena, "(%s)", expr);
         return;
     }
     const char *name = cg_name(&c->names, value_name(c, id));
-    cg_line(&c->w, "const %s %s = %s;", ctype, name, expr);
+    cg_line(&c->w, "const %s %s = %s;", ctype, name, cg_bare(c->arena, expr));
     c->text[id] = name;
     c->n_named++;
 }
@@ -83,12 +84,12 @@ static void dimsize(cg_loop *c, ir_id id) { c->text[id] = cg_dim_text(c, ir_find
 
 static void store(cg_loop *c, ir_id id) {
     const ir_op *op = ir_at(c->f, id);
-    cg_line(&c->w, "%s = %s;", cg_element(c, id), c->text[op->args[op->n_args - 1]]);
+    cg_line(&c->w, "%s = %s;", cg_element(c, id), cg_bare(c->arena, c->text[op->args[op->n_args - 1]]));
 }
 
 static void set(cg_loop *c, ir_id id) {
     const ir_op *op = ir_at(c->f, id);
-    cg_line(&c->w, "%s = %s;", cg_write_place(c, id), c->text[op->args[op->n_args - 1]]);
+    cg_line(&c->w, "%s = %s;", cg_write_place(c, id), cg_bare(c->arena, c->text[op->args[op->n_args - 1]]));
 }
 
 /* ---- partial results --------------------------------------------------------------------------------------------- */
@@ -100,7 +101,7 @@ static void accum_arg(cg_loop *c, const ir_op *op, ir_kind k, const char *lane) 
     const char *v = cg_name(&c->names, "candidate"), *slot = cg_name(&c->names, "slot");
     cg_open(&c->w, "%s", "");
     cg_line(&c->w, "const int64_t %s = %s & 15;", slot, lane);
-    cg_line(&c->w, "const %s %s = %s;", cg_ctype(t), v, c->text[op->args[2]]);
+    cg_line(&c->w, "const %s %s = %s;", cg_ctype(t), v, cg_bare(c->arena, c->text[op->args[2]]));
     cg_open(&c->w, "if (tiga_%s_%s(%s, %s, %s[%s], %s[%s]))", ir_kind_text(k), ir_dtype_text(t), v, c->text[op->args[3]], p->name, slot,
             p->pieces->name, slot);
     cg_line(&c->w, "%s[%s] = %s;", p->name, slot, v);
@@ -118,11 +119,21 @@ static void accum(cg_loop *c, ir_id id) {
         accum_arg(c, op, k, lane);
         return;
     }
+    size_t mark = cg_names_mark(&c->names);
+    bool simple = strcspn(lane, "( ") == strlen(lane);
+    if (!simple) {
+        const char *name = cg_name(&c->names, "slot");
+        cg_open(&c->w, "%s", "");
+        cg_line(&c->w, "const int64_t %s = %s;", name, cg_bare(c->arena, lane));
+        lane = name;
+    }
     const char *slot = base_arena_printf(c->arena, "%s[%s & 15]", c->place[op->args[0]].name, lane);
     const char *args[2] = {slot, c->text[op->args[2]]};
     bool atom;
     ir_dtype t = partials->type.dtype;
     cg_line(&c->w, "%s = %s;", slot, cg_expr(c->help, c->arena, cg_kind_op(k), t, t, args, &atom));
+    if (!simple) cg_close(&c->w, "");
+    cg_names_release(&c->names, mark);
 }
 
 static void collapse(cg_loop *c, ir_id id) {
@@ -146,7 +157,12 @@ static void counted(cg_loop *c, ir_id id, const char *want, const char *from, co
     const ir_op *op = ir_at(c->f, id);
     size_t mark = cg_names_mark(&c->names);
     const char *i = cg_name(&c->names, want);
-    cg_open(&c->w, "for (int64_t %s = %s; %s < %s; ++%s)", i, from, i, to, i);
+    if (strcspn(to, "( ") == strlen(to)) {
+        cg_open(&c->w, "for (int64_t %s = %s; %s < %s; ++%s)", i, cg_bare(c->arena, from), i, to, i);
+    } else {
+        const char *end = cg_name(&c->names, base_arena_printf(c->arena, "%s_end", want));
+        cg_open(&c->w, "for (int64_t %s = %s, %s = %s; %s < %s; ++%s)", i, from, end, to, i, end, i);
+    }
     bind_arg(c, op, 0, i);
     if (op->code == IR_RANGE) bind_arg(c, op, 1, strcmp(from, "0") ? base_arena_printf(c->arena, "(%s - %s)", i, from) : i);
     cg_region(c, op->region);
@@ -189,47 +205,56 @@ static void edges(cg_loop *c, ir_id id) {
 }
 
 /* ---- prefetch ---------------------------------------------------------------------------------------------------- */
-typedef struct fetch {
-    const ir_op *load;
-    int64_t elements; /* from the element named by `load`, lanes at 0; */
-} fetch;
-
-static int64_t lanes_elements(const cg_loop *c, const ir_op *load) {
-    if (load->n_args < 2) return 1;
-    const ir_param *p = &c->f->params[ir_int(load, IR_ATTR_FIELD, 0)];
-    ir_id last = load->args[load->n_args - 1];
-    const ir_op *arg = ir_at(c->f, last);
-    int64_t n = 0;
-    if (arg->code != IR_ARG) return 1;
-    ir_id loop = c->site[last].loop;
-    if (ir_at(c->f, loop)->code == IR_LANES && cg_constant(c, ir_at(c->f, loop)->args[0], &n)) return n;
-    return p->type.dim[p->type.rank - 1] > 0 ? p->type.dim[p->type.rank - 1] : 32;
+static bool inside(const cg_loop *c, ir_id id, ir_id loop) {
+    for (ir_id l = c->site[id].loop; l; l = c->site[l].loop)
+        if (l == loop) return true;
+    return false;
 }
 
-/* The lines of cache that a load of row `ahead` will touch, from the first lane on. Indices that are not known before the
- * loop, other than lanes, count as 0. */
-static void fetch_lines(cg_loop *c, ir_id edges_id, const ir_op *load, const char *ahead) {
+/* How many elements in a row the load touches for one edge; 0: as many as *open says, known at run time. */
+static int64_t elements_ahead(cg_loop *c, ir_id edges_id, const ir_op *load, const char **open) {
+    if (load->n_args < 2) return 1;
+    ir_id last = load->args[load->n_args - 1];
+    if (ir_at(c->f, last)->code != IR_ARG || !inside(c, last, edges_id)) return 1;
+    const ir_op *loop = ir_at(c->f, c->site[last].loop);
+    int64_t n = 0;
+    ir_id count = loop->args[loop->code == IR_RANGE ? 1 : 0];
+    if (loop->code == IR_EDGES) return 1;
+    if (cg_constant(c, count, &n)) return n;
+    if (count == c->tile_arg) return c->tile_capacity;
+    if (inside(c, count, edges_id)) return 1;
+    *open = c->text[count];
+    return 0;
+}
+
+/* The lines of cache that a load of row `ahead` will touch.  Indices that change inside the loop over the edges count as
+ * their first value. */
+static const char *first_element(cg_loop *c, ir_id edges_id, const ir_op *load, const char *ahead) {
     const char *index[IR_MAX_RANK + 1], *dims[IR_MAX_RANK + 1];
-    int64_t f = ir_int(load, IR_ATTR_FIELD, 0), n_elements = lanes_elements(c, load);
-    const char *keep[IR_MAX_RANK + 1];
-    for (uint32_t i = 0; i < load->n_args; ++i) {
-        ir_id a = load->args[i], loop = c->site[a].loop;
-        bool inside = false;
-        for (ir_id l = loop; l; l = c->site[l].loop) inside = inside || l == edges_id;
-        keep[i] = c->text[a];
-        bool lane = inside && loop && ir_at(c->f, a)->code == IR_ARG && ir_at(c->f, loop)->code == IR_LANES;
-        if (lane && ir_at(c->f, loop)->n_args > 1) c->text[a] = c->text[ir_at(c->f, loop)->args[1]];
-        else if (inside) c->text[a] = "0";
-        if (!c->text[a]) c->text[a] = "0";
-    }
-    c->text[load->args[0]] = ahead;
     size_t n = cg_load_index(c, load, index, dims);
-    const char *at = cg_flat_index(c, index, dims, n);
-    for (uint32_t i = 0; i < load->n_args; ++i) c->text[load->args[i]] = keep[i];
-    int64_t line = 64 / (int64_t)ir_dtype_bytes(load->type.dtype);
+    index[0] = ahead;
+    for (size_t i = 1; i < n; ++i) {
+        ir_id a = load->args[i];
+        if (!inside(c, a, edges_id)) continue;
+        const ir_op *loop = ir_at(c->f, c->site[a].loop);
+        bool based = ir_at(c->f, a)->code == IR_ARG && loop->code == IR_LANES && loop->n_args > 1 && !inside(c, loop->args[1], edges_id);
+        index[i] = based ? c->text[loop->args[1]] : "0";
+    }
+    return cg_flat_index(c, index, dims, n);
+}
+
+static void fetch_lines(cg_loop *c, ir_id edges_id, const ir_op *load, const char *ahead) {
+    int64_t f = ir_int(load, IR_ATTR_FIELD, 0), line = 64 / (int64_t)ir_dtype_bytes(load->type.dtype);
+    const char *open = NULL, *at = first_element(c, edges_id, load, ahead);
+    int64_t n = elements_ahead(c, edges_id, load, &open);
     c->field_used[f] = c->vec->prefetch = true;
-    for (int64_t k = 0; k < n_elements && k < 16 * line; k += line)
+    for (int64_t k = 0; k < n && k < 16 * line; k += line)
         cg_line(&c->w, k ? "TIGA_PREFETCH(&%s[%s + %lld]);" : "TIGA_PREFETCH(&%s[%s]);", c->field[f], at, (long long)k);
+    if (!open) return;
+    size_t mark = cg_names_mark(&c->names);
+    const char *k = cg_name(&c->names, "k");
+    cg_line(&c->w, "for (int64_t %s = 0; %s < %s; %s += %lld) TIGA_PREFETCH(&%s[%s + %s]);", k, k, open, k, (long long)line, c->field[f], at, k);
+    cg_names_release(&c->names, mark);
 }
 
 static void find_fetches(const cg_loop *c, const ir_region *r, ir_id src, const ir_op **found, size_t *n) {

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-static const char *const endings[] = {"", "_rows", "_rows32", "_rows64", "_scratch_bytes", "_host", "_call", "_dims", "_params",
+static const char *const endings[] = {"", "_rows", "_rows32", "_rows64", "_scratch_bytes", "_scratch", "_host", "_call", "_dims", "_params",
                                       "_results", "_plan"};
 
 static bool clash(base_arena *arena, const char *a, const char *b) {
@@ -65,9 +65,8 @@ const char *cg_type_text(base_arena *arena, const ir_func *f, const ir_type *t) 
     return s;
 }
 
-const char *cg_field_text(base_arena *arena, const ir_func *f, const ir_param *p, bool result) {
+const char *cg_field_text(base_arena *arena, const ir_func *f, const ir_param *p, bool result, bool program) {
     if (p->role == IR_GRAPH_FIELD) return base_arena_printf(arena, "%s: graph", p->name);
-    bool program = p->role == IR_PARAM_FIELD && !result && f->level == IR_LEVEL_PROGRAM;
     const char *edge = result && p->type.space == IR_EDGE ? "edge " : "";
     const char *type = cg_type_text(arena, f, &p->type);
     if (result || program) return base_arena_printf(arena, "%s: %s%s", p->name, edge, type);

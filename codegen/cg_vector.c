@@ -159,7 +159,8 @@ static void close_over(cg_vectors *v) {
             for (int in = 0; in < CG_DTYPES; ++in)
                 for (int to = 0; to < CG_DTYPES; ++to) {
                     if (!v->op[code][in][to][w]) continue;
-                    v->type[in][w] = v->type[to][w] = v->type[mask_of((ir_dtype)in)][w] = true;
+                    v->type[in][w] = v->type[to][w] = true;
+                    if (code == IR_MIN || code == IR_MAX || code == IR_SELECT) v->type[mask_of((ir_dtype)in)][w] = true;
                     if (!is_native((ir_opcode)code, (ir_dtype)in)) v->store[in][w] = v->load[to][w] = true;
                 }
         for (int t = 0; t < CG_DTYPES; ++t) {
