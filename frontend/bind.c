@@ -105,7 +105,8 @@ static void unknown_dim(fe_lower *l, const fe_dim *d) {
     if (fe_nearest_get(&near))
         fe_label(l->c, e, "did you mean '%s'?", fe_nearest_get(&near));
     else if (l->decl)
-        fe_label(l->c, e, "declare it: %s %s[%s]", fe_tok_text(l->decl->kind), l->decl->name->text, d->name->text);
+        fe_label(l->c, e, "declare it: %s %s[%s%s]", fe_tok_text(l->decl->kind), l->decl->name->text, l->decl->n_syms ? "..., " : "",
+                 d->name->text);
 }
 
 bool fe_dim_of(fe_lower *l, const fe_dim *d, ir_dim *out) {
@@ -147,7 +148,7 @@ bool fe_dtype_of(fe_lower *l, const fe_type *t, ir_dtype *out) {
     if (fe_nearest_get(&near))
         fe_label(l->c, d, "did you mean '%s'?", fe_nearest_get(&near));
     else
-        fe_label(l->c, d, "types are f32, f64, i32, i64 and bool");
+        fe_label(l->c, d, strcmp(text, "T") == 0 ? "only a fn is generic" : "types are f32, f64, i32, i64 and bool");
     return false;
 }
 

@@ -168,6 +168,7 @@ typedef struct fe_context {
     size_t n_defines;
     ir_module *module;
     size_t work; /* expressions and operations lowered so far: functions that call functions can multiply */
+    bool exhausted; /* FE_MAX_WORK was reported */
     base_diag silent; /* where reports go after FE_MAX_ERRORS */
 } fe_context;
 

@@ -129,13 +129,15 @@ static void lex_bad(lexer *x) {
             punct(s + x->at, &n) == FE_TOK_BAD && s[x->at] != '/'));
     base_span span = {begin, x->at};
     base_diag *d;
+    if (ch != ';' && ch != '#')
+        push(x, FE_TOK_BAD, begin, NULL); /* the parser gives up on the statement in silence */
     if (ch == ';') {
         d = fe_report(x->c, FE_E0101, span, "';' is not part of the language");
         fe_label(x->c, d, "a statement ends at the end of its line");
         x->newline = true; /* what the user meant */
         return;
     }
-    if (ch == '#' && (begin == 0 || s[begin - 1] == '\n' || s[begin - 1] == ' ')) {
+    if (ch == '#') {
         d = fe_report(x->c, FE_E0101, span, "'#' is not part of the language");
         fe_label(x->c, d, "a comment begins with //");
         while (s[x->at] && s[x->at] != '\n')

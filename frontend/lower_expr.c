@@ -238,8 +238,14 @@ static ir_id graph_member(fe_lower *l, const fe_expr *e, const fe_binding *g) {
             l->b.span = e->span;
             return ir_emit_dimsize(&l->b, ir_dim_sym(3 * g->id + (k == 1 && l->square[g->id] ? 0 : k)));
         }
-    fe_label(l->c, fe_report(l->c, FE_E0308, e->name_span, "a graph has no '%s'", e->name->text),
-             "it has num_dst, num_src and num_edges");
+    const char *text = e->name->text;
+    base_diag *d = fe_report(l->c, FE_E0308, e->name_span, "a graph has no '%s'", text);
+    bool dim = strcmp(text, "dst") == 0 || strcmp(text, "src") == 0 || strcmp(text, "edge") == 0;
+    if (dim)
+        fe_label(l->c, d, "a dimension, for types and fill(0.0, [%s.%s]); the size is num_%s", e->a->name->text, text,
+                 text[0] == 'e' ? "edges" : text);
+    else
+        fe_label(l->c, d, "it has num_dst, num_src and num_edges");
     return 0;
 }
 
@@ -321,10 +327,6 @@ static operator operator_of(fe_tok_kind k) {
         return (operator){IR_GT, FE_NUM};
     case FE_TOK_GE:
         return (operator){IR_GE, FE_NUM};
-    case FE_TOK_AND:
-        return (operator){IR_AND, FE_BOOL};
-    case FE_TOK_OR:
-        return (operator){IR_OR, FE_BOOL};
     default:
         BASE_BUG("operator %d", (int)k);
     }
@@ -362,10 +364,28 @@ static ir_id power(fe_lower *l, const fe_expr *e, int n, ir_dtype want) {
     return n == 2 ? square : fe_map2(l, e->span, IR_MUL, square, n == 3 ? a : square);
 }
 
+static ir_id logic(fe_lower *l, const fe_expr *e, ir_opcode code) {
+    const fe_expr *sides[2] = {e->a, e->b};
+    ir_id args[2];
+    bool ok = true;
+    for (int i = 0; i < 2; i++) {
+        args[i] = fe_lower_value(l, sides[i], IR_BOOL);
+        if (args[i] && fe_type_at(l, args[i])->dtype != IR_BOOL) {
+            fe_label(l->c, fe_report(l->c, FE_E0210, sides[i]->span, "'%s' takes bool, not %s", fe_tok_text(e->op),
+                                     ir_dtype_text(fe_type_at(l, args[i])->dtype)), "compare it: x != 0");
+            ok = false;
+        }
+        ok &= args[i] != 0;
+    }
+    return ok ? fe_elementwise(l, e->span, code, args, 2) : 0;
+}
+
 static ir_id lower_binary(fe_lower *l, const fe_expr *e, ir_dtype want) {
     int n = small_power(l, e);
     if (n)
         return power(l, e, n, want);
+    if (e->op == FE_TOK_AND || e->op == FE_TOK_OR)
+        return logic(l, e, e->op == FE_TOK_AND ? IR_AND : IR_OR);
     operator op = operator_of(e->op);
     bool compares = ir_op_describe(op.code)->cls == IR_CLASS_COMPARE;
     ir_id args[2];
@@ -413,11 +433,13 @@ ir_id fe_lower_expr(fe_lower *l, const fe_expr *e, ir_dtype want) {
     if (l->full)
         return 0;
     if (l->depth >= FE_MAX_DEPTH || ++l->c->work > FE_MAX_WORK) {
+        bool deep = l->depth >= FE_MAX_DEPTH;
         l->full = true;
-        if (l->depth >= FE_MAX_DEPTH)
+        if (deep)
             fe_report(l->c, FE_E0104, e->span, "functions and expressions more than %d deep", FE_MAX_DEPTH);
-        else
+        else if (!l->c->exhausted)
             fe_report(l->c, FE_E0104, e->span, "more than %u expressions in a file, inlined functions included", FE_MAX_WORK);
+        l->c->exhausted |= !deep;
         return 0;
     }
     if (e->lit != FE_LIT_NO && (want = literal_type(l, e, want)) == IR_NONE)

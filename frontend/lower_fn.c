@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#define MAX_NOTES 4 /* calls inside calls that are shown with an error */
+
 static bool is_generic(const fe_type *t) { return strcmp(t->dtype->text, "T") == 0; }
 
 /* "x y z", for fe_match_args */
@@ -104,7 +106,8 @@ ir_id fe_lower_inline(fe_lower *l, const fe_expr *e, fe_decl *fn, ir_dtype want)
     size_t before = c->diags->n;
     ir_id id = body(l, fn, args, t);
     for (size_t i = before; i < c->diags->n; i++)
-        fe_note_at(c, c->diags->items[i], e->span, "in this call of '%s'", fn->name->text);
+        if (c->diags->items[i]->n_notes < MAX_NOTES)
+            fe_note_at(c, c->diags->items[i], e->span, "in this call of '%s'", fn->name->text);
     return id;
 }
 

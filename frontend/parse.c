@@ -300,12 +300,11 @@ static bool begins_stmt(const fe_parser *p) {
 }
 
 /* Skips what is left of a broken statement, braces inside it included. */
-static void recover_stmt(fe_parser *p) {
+static void recover_stmt(fe_parser *p, size_t begin) {
     size_t braces = 0;
-    bool first = true;
-    for (; !at_decl(p); first = false) {
+    while (!at_decl(p)) {
         const fe_token *t = fe_peek(p, 0);
-        if (braces == 0 && (t->kind == FE_TOK_RBRACE || (t->newline && !first && begins_stmt(p))))
+        if (braces == 0 && (t->kind == FE_TOK_RBRACE || (t->newline && p->at > begin && begins_stmt(p))))
             break;
         if (t->kind == FE_TOK_LBRACE)
             braces++;
@@ -430,7 +429,7 @@ static void parse_block(fe_parser *p, fe_block *b, unsigned depth) {
             continue;
         }
         broken = true;
-        recover_stmt(p);
+        recover_stmt(p, before);
         if (p->at == before && !fe_at(p, FE_TOK_RBRACE) && !at_decl(p))
             fe_next(p);
     }
