@@ -1,0 +1,136 @@
+/* Strings, the shortest numbers that read back, hashing, edit distance. */
+#include "base/base.h"
+
+#include <criterion/criterion.h>
+#include <float.h>
+#include <locale.h>
+#include <math.h>
+#include <string.h>
+
+Test(str, grows_and_stays_terminated) {
+    base_str s = {0};
+    cr_assert_str_eq(base_str_text(&s), "");
+    for (int i = 0; i < 1000; i++)
+        base_str_addf(&s, "%d,", i);
+    cr_assert_eq(s.len, strlen(s.data));
+    cr_assert_eq(strncmp(s.data, "0,1,2,", 6), 0);
+    base_str_addf(&s, "%*d", 5000, 1);
+    cr_assert_eq(s.len, strlen(s.data));
+    base_str_add_n(&s, "a\0b", 3);
+    cr_assert_eq(s.data[s.len - 2], 0);
+    base_str_fini(&s);
+    cr_assert_null(s.data);
+}
+
+Test(str, an_allocation_that_fails_is_remembered) {
+    base_str s = {0};
+    base_str_add(&s, "ab");
+    base_inject_at(BASE_INJECT_ALLOC, 1);
+    base_str_addf(&s, "%*d", 500, 1);
+    base_inject_at(BASE_INJECT_ALLOC, 0);
+    cr_assert(s.failed);
+    base_str_add(&s, "cd");
+    cr_assert_str_eq(s.data, "ab", "nothing is added after a gap");
+    base_str_fini(&s);
+}
+
+static void check_f64(double v, const char *want) {
+    base_str s = {0};
+    double back;
+    base_str_add_f64(&s, v);
+    cr_assert_str_eq(s.data, want);
+    cr_assert(base_parse_f64(s.data, s.len, &back));
+    cr_assert(memcmp(&back, &v, sizeof v) == 0 || isnan(v));
+    base_str_fini(&s);
+}
+
+static void check_f32(float v, const char *want) {
+    base_str s = {0};
+    float back;
+    base_str_add_f32(&s, v);
+    cr_assert_str_eq(s.data, want);
+    cr_assert(base_parse_f32(s.data, s.len, &back));
+    cr_assert(memcmp(&back, &v, sizeof v) == 0 || isnan(v));
+    base_str_fini(&s);
+}
+
+Test(numbers, shortest_text_that_reads_back) {
+    check_f64(0.1, "0.1");
+    check_f64(1.0 / 3, "0.3333333333333333");
+    check_f64(0.1 + 0.2, "0.30000000000000004");
+    check_f64(-0.0, "-0");
+    check_f64(1e23, "1e+23");
+    check_f64(DBL_MAX, "1.7976931348623157e+308");
+    check_f64(DBL_TRUE_MIN, "5e-324");
+    check_f64((double)INFINITY, "inf");
+    check_f64((double)-INFINITY, "-inf");
+    check_f64((double)NAN, "nan");
+    check_f32(0.1f, "0.1");
+    check_f32(16777216.0f, "16777216");
+    check_f32(FLT_MAX, "3.4028235e+38");
+    check_f32(FLT_TRUE_MIN, "1e-45");
+    check_f32(1.0f / 3, "0.33333334");
+}
+
+Test(numbers, only_a_whole_number_is_read) {
+    double d;
+    float f;
+    cr_assert_not(base_parse_f64("1.5x", 4, &d));
+    cr_assert_not(base_parse_f64(" 1", 2, &d));
+    cr_assert_not(base_parse_f64("", 0, &d));
+    cr_assert_not(base_parse_f64("1\0", 2, &d));
+    cr_assert(base_parse_f64("1.5x", 3, &d));
+    cr_assert_eq(d, 1.5);
+    cr_assert(base_parse_f32("16777217", 8, &f));
+    cr_assert_eq(f, 16777216.0f);
+}
+
+Test(numbers, the_locale_does_not_matter) {
+    if (!setlocale(LC_NUMERIC, "de_DE.UTF-8") && !setlocale(LC_NUMERIC, "fr_FR.UTF-8"))
+        cr_skip_test("no locale with a decimal comma is installed");
+    check_f64(0.5, "0.5");
+    check_f32(-2.25f, "-2.25");
+}
+
+Test(hash, fields_carry_their_length) {
+    base_hash128 digests[3];
+    const char *parts[3][2] = {{"ab", "c"}, {"a", "bc"}, {"abc", ""}};
+    for (int i = 0; i < 3; i++) {
+        base_hasher *h = base_hasher_new();
+        for (int k = 0; k < 2; k++)
+            base_hasher_field(h, parts[i][k], strlen(parts[i][k]));
+        digests[i] = base_hasher_digest(h);
+        base_hasher_free(h);
+    }
+    for (int i = 0; i < 3; i++)
+        for (int k = 0; k < i; k++)
+            cr_assert(digests[i].lo != digests[k].lo || digests[i].hi != digests[k].hi);
+}
+
+Test(hash, is_xxh3_128_in_hexadecimal) {
+    char hex[33];
+    base_hash_hex(base_hash_bytes(NULL, 0), hex);
+    cr_assert_str_eq(hex, "99aa06d3014798d86001c324468d497f"); /* the published value of the empty input */
+    base_hash_hex((base_hash128){.lo = 1, .hi = 0xf000000000000000u}, hex);
+    cr_assert_str_eq(hex, "f0000000000000000000000000000001");
+}
+
+Test(hash, allocation_failures) {
+    for (int n = 1; n <= 2; n++) {
+        base_inject_at(BASE_INJECT_ALLOC, (uint64_t)n);
+        cr_assert_null(base_hasher_new());
+    }
+    base_inject_at(BASE_INJECT_ALLOC, 0);
+    base_hasher_free(NULL);
+}
+
+Test(edit_distance, counts_single_changes) {
+    cr_assert_eq(base_edit_distance("softmax", "softmax"), 0);
+    cr_assert_eq(base_edit_distance("sofmax", "softmax"), 1);
+    cr_assert_eq(base_edit_distance("", "abc"), 3);
+    cr_assert_eq(base_edit_distance("kitten", "sitting"), 3);
+    char a[300], b[300];
+    memset(a, 'a', 299), memset(b, 'b', 299);
+    a[299] = b[299] = 0;
+    cr_assert_eq(base_edit_distance(a, b), 63);
+}
