@@ -30,7 +30,8 @@ ir_id lower_var(lower *L, ir_dtype dtype, const ir_dim *dims, size_t n, const ch
     ir_id id = lower_raw(L, IR_VAR, dtype, NULL, 0);
     ir_op *op = ir_at(L->f, id);
     op->type.rank = (uint32_t)n;
-    memcpy(op->type.dim, dims, n * sizeof *dims);
+    for (size_t i = 0; i < n; i++)
+        op->type.dim[i] = dims[i];
     ir_set_word(L->m, op, IR_ATTR_NAME, name);
     return id;
 }
@@ -67,7 +68,7 @@ static bool needs_array(const lower *L, ir_id v, const ir_id *idx, size_t *home)
     if (is_plain(L, op) || at <= *home || op->type.space == IR_EDGE)
         return false;
     if (op->type.space == IR_UNIFORM)
-        return true;
+        return L->scope[1].kind == LOWER_ROWS; /* not while the array itself is filled */
     size_t edges = lower_find_scope(L, LOWER_EDGES);
     if (edges == 0 || at <= edges)
         return false;

@@ -239,6 +239,7 @@ ir_id lower_load(lower *L, uint32_t field, const ir_id *index, size_t n) {
 
 ir_id lower_read(lower *L, ir_id var, const ir_id *index, size_t n) {
     ir_id args[1 + IR_MAX_RANK] = {var};
-    memcpy(args + 1, index, n * sizeof *index);
+    for (size_t i = 0; i < n; i++)
+        args[1 + i] = index[i];
     return lower_pure(L, IR_READ, ir_at(L->f, var)->type.dtype, args, 1 + n, 0);
 }
