@@ -124,10 +124,10 @@ void cg_emit_plain(const ir_module *m, cg_text *w, base_arena *arena) {
         if (!loop) continue;
         if (!any) cg_raw(w, "/* The kernels as plain functions over raw pointers; see the header. */\n#if defined(__cplusplus)\nextern \"C\" {\n#endif\n");
         any = true;
-        cg_line(w, "%s;", cg_plain_prototype(m, loop, false, arena));
-        cg_line(w, "%s;", cg_plain_prototype(m, loop, true, arena));
+        cg_line(w, "TIGA_EXPORT %s;", cg_plain_prototype(m, loop, false, arena));
+        cg_line(w, "TIGA_EXPORT %s;", cg_plain_prototype(m, loop, true, arena));
         const char *scratch = cg_plain_scratch_prototype(m, loop, arena);
-        if (scratch) cg_line(w, "%s;", scratch);
+        if (scratch) cg_line(w, "TIGA_EXPORT %s;", scratch);
     }
     for (size_t i = 0; i < m->n_funcs; ++i) {
         ir_func *loop = cg_plain_loop(m, m->funcs[i]);
