@@ -57,7 +57,7 @@ const char *cg_const(base_arena *arena, ir_dtype t, ir_scalar_value v) {
 const char *cg_bare(base_arena *arena, const char *text) {
     size_t n = strlen(text);
     int depth = 0;
-    if (n < 2 || text[0] != '(') return text;
+    if (n < 2 || text[0] != '(' || !strncmp(text, "((void)", 7)) return text; /* a comma needs its parentheses */
     for (size_t i = 0; i < n; ++i) {
         depth += text[i] == '(' ? 1 : text[i] == ')' ? -1 : 0;
         if (depth == 0) return i + 1 == n ? base_arena_strndup(arena, text + 1, n - 2) : text;

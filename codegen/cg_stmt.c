@@ -179,7 +179,6 @@ void cg_edge_bounds(cg_loop *c, const ir_op *op, const char **begin, const char 
 
 static void edges(cg_loop *c, ir_id id) {
     const ir_op *op = ir_at(c->f, id);
-    size_t mark = cg_names_mark(&c->names);
     const char *begin, *end;
     cg_edge_bounds(c, op, &begin, &end);
     ir_id lane = cg_region_arg(c, op, 2), src = cg_region_arg(c, op, 1);
@@ -188,6 +187,7 @@ static void edges(cg_loop *c, ir_id id) {
         cg_line(&c->w, "const int64_t %s = %s;", first, begin);
         begin = first;
     }
+    size_t mark = cg_names_mark(&c->names); /* e_first stays taken: it is declared outside of the loop */
     const char *e = cg_name(&c->names, "e"), *last = cg_name(&c->names, "e_end");
     cg_open(&c->w, "for (int64_t %s = %s, %s = %s; %s < %s; ++%s)", e, begin, last, end, e, last, e);
     bind_arg(c, op, 0, e);
