@@ -1,0 +1,279 @@
+/* A random kernel: fields of every role and type, then operations drawn from the op table, then one to three results.
+ * Every shape in a kernel is cut from one base shape, so that any two of them broadcast. */
+#include "diff.h"
+
+#include <string.h>
+
+#define MAX_VALUES 64
+
+typedef struct gen {
+    ir_module *m;
+    ir_func *f;
+    ir_builder b;
+    diff_rng *r;
+    ir_type base; /* rank and dims of the base shape */
+    ir_id values[MAX_VALUES];
+    int n;
+} gen;
+
+static ir_type type_of(const gen *g, ir_id id) { return ir_at(g->f, id)->type; }
+
+static void keep(gen *g, ir_id id) {
+    if (g->n < MAX_VALUES) g->values[g->n++] = id;
+}
+
+static ir_dtype random_dtype(diff_rng *r) {
+    int64_t k = diff_below(r, 100);
+    return k < 45 ? IR_F32 : k < 60 ? IR_F64 : k < 72 ? IR_I32 : k < 86 ? IR_I64 : IR_BOOL;
+}
+
+static ir_dim constant_dim(diff_rng *r) {
+    static const int64_t sizes[] = {0, 1, 3, 7, 16, 64, 257, 5, 2, 17};
+    return sizes[diff_below(r, 10)];
+}
+
+static ir_dim random_dim(gen *g, const char *symbol) {
+    if (diff_chance(g->r, 50)) return constant_dim(g->r);
+    return ir_dim_sym(ir_sym(g->m, g->f, symbol));
+}
+
+static void choose_base(gen *g) {
+    int64_t k = diff_below(g->r, 100);
+    g->base = ir_scalar(IR_F32);
+    g->base.rank = k < 20 ? 0 : k < 65 ? 1 : k < 92 ? 2 : 3;
+    if (g->base.rank == 1) g->base.dim[0] = random_dim(g, "F");
+    if (g->base.rank == 2) {
+        g->base.dim[0] = diff_chance(g->r, 50) ? 1 + diff_below(g->r, 3) : ir_dim_sym(ir_sym(g->m, g->f, "H"));
+        g->base.dim[1] = random_dim(g, "F");
+    }
+    if (g->base.rank == 3) {
+        g->base.dim[0] = 2;
+        g->base.dim[1] = ir_dim_sym(ir_sym(g->m, g->f, "H"));
+        g->base.dim[2] = diff_chance(g->r, 50) ? 3 : ir_dim_sym(ir_sym(g->m, g->f, "F"));
+    }
+}
+
+/* A suffix of the base shape, some axes shrunk to 1. */
+static ir_type random_shape(gen *g, ir_dtype t) {
+    ir_type out = ir_scalar(t);
+    uint32_t drop = g->base.rank ? (uint32_t)diff_below(g->r, g->base.rank + 1) : 0;
+    if (diff_chance(g->r, 50)) drop = 0;
+    out.rank = g->base.rank - drop;
+    for (uint32_t i = 0; i < out.rank; i++) out.dim[i] = diff_chance(g->r, 10) ? 1 : g->base.dim[drop + i];
+    return out;
+}
+
+static void add_field(gen *g, int i) {
+    static const ir_role roles[] = {IR_SRC, IR_SRC, IR_DST, IR_EDGE_FIELD, IR_EDGE_FIELD, IR_PARAM_FIELD, IR_NODE};
+    ir_param p = {.role = roles[diff_below(g->r, diff_chance(g->r, 30) ? 7 : 6)]};
+    p.name = base_arena_printf(g->m->arena, "x%d", i);
+    p.type = random_shape(g, random_dtype(g->r));
+    if (p.role == IR_NODE) g->f->needs_square = true;
+    base_push(g->m->arena, g->f->params, g->f->n_params, g->f->cap_params, p);
+}
+
+static void add_shown(gen *g) {
+    ir_param p = {.name = "shown", .role = diff_chance(g->r, 60) ? IR_SRC : IR_DST, .type = g->base};
+    p.type.dtype = random_dtype(g->r);
+    base_push(g->m->arena, g->f->params, g->f->n_params, g->f->cap_params, p);
+}
+
+static void read_field(gen *g, size_t i) {
+    const ir_param *p = &g->f->params[i];
+    bool at_src = p->role == IR_SRC || (p->role == IR_NODE && diff_chance(g->r, 50));
+    ir_type t = p->type;
+    t.space = p->role == IR_EDGE_FIELD || at_src ? IR_EDGE : p->role == IR_PARAM_FIELD ? IR_UNIFORM : IR_ROW;
+    ir_id id = ir_emit(&g->b, IR_FIELD, t, NULL, 0);
+    ir_set_int(g->m, ir_at(g->f, id), IR_ATTR_FIELD, (int64_t)i);
+    const char *at = p->role == IR_EDGE_FIELD ? "edge" : p->role == IR_PARAM_FIELD ? "param" : at_src ? "src" : "dst";
+    ir_set_word(g->m, ir_at(g->f, id), IR_ATTR_AT, at);
+    keep(g, id);
+}
+
+static ir_id pick(gen *g) { return g->values[diff_below(g->r, g->n)]; }
+
+static ir_id cast_to(gen *g, ir_id id, ir_dtype t) {
+    ir_type type = type_of(g, id);
+    if (type.dtype == t) return id;
+    type.dtype = t;
+    return ir_emit1(&g->b, IR_CAST, type, id);
+}
+
+static ir_id pick_of(gen *g, ir_dtype t) {
+    for (int tries = 0; tries < 6; tries++) {
+        ir_id id = pick(g);
+        if (type_of(g, id).dtype == t) return id;
+    }
+    return cast_to(g, pick(g), t);
+}
+
+static void add_constant(gen *g) {
+    ir_dtype t = random_dtype(g->r);
+    keep(g, ir_emit_const(&g->b, ir_scalar(t), diff_value(g->r, t)));
+}
+
+static ir_opcode random_elementwise(gen *g, ir_dtype t) {
+    for (;;) {
+        ir_opcode code = (ir_opcode)(1 + diff_below(g->r, IR_OP_COUNT - 1));
+        const ir_op_desc *d = ir_op_describe(code);
+        if (!(d->levels & IR_LEVEL_K) || !ir_class_is_elementwise(d->cls)) continue;
+        if (code == IR_CAST || code == IR_SELECT || ir_eval_defined(code, t)) return code;
+    }
+}
+
+static void add_elementwise(gen *g) {
+    ir_dtype t = type_of(g, pick(g)).dtype;
+    ir_opcode code = random_elementwise(g, t);
+    ir_id args[3];
+    if (code == IR_CAST) {
+        keep(g, cast_to(g, pick(g), random_dtype(g->r)));
+        return;
+    }
+    int n = ir_op_describe(code)->min_args, first = 0;
+    if (code == IR_SELECT) args[first++] = pick_of(g, IR_BOOL);
+    for (int i = first; i < n; i++) args[i] = pick_of(g, t);
+    keep(g, ir_emit_elementwise(&g->b, code, args, (size_t)n));
+}
+
+static ir_kind primitive_kind(diff_rng *r, ir_dtype t) {
+    if (t == IR_BOOL) return diff_chance(r, 50) ? IR_KIND_AND : IR_KIND_OR;
+    static const ir_kind kinds[] = {IR_KIND_SUM, IR_KIND_SUM, IR_KIND_PROD, IR_KIND_MIN, IR_KIND_MAX};
+    return kinds[diff_below(r, 5)];
+}
+
+static ir_id fold_axes(gen *g, ir_id id, unsigned axes, ir_kind kind) {
+    ir_type from = type_of(g, id), to = from;
+    to.rank = 0;
+    for (uint32_t i = 0; i < from.rank; i++)
+        if (!(axes >> i & 1)) to.dim[to.rank++] = from.dim[i];
+    ir_id out = ir_emit1(&g->b, IR_FOLD, to, id);
+    ir_set_word(g->m, ir_at(g->f, out), IR_ATTR_KIND, ir_kind_text(kind));
+    ir_set_int(g->m, ir_at(g->f, out), IR_ATTR_AXES, axes);
+    return out;
+}
+
+static void add_fold(gen *g) {
+    ir_id id = pick(g);
+    ir_type t = type_of(g, id);
+    if (t.rank == 0) return;
+    unsigned axes = 1 + (unsigned)diff_below(g->r, (1 << t.rank) - 1);
+    /* only suffix-shaped results broadcast with everything else: fold all axes, or the last ones with the rest of size
+     * one kept out */
+    if (t.rank > 1 && axes != (1u << t.rank) - 1) axes = (1u << t.rank) - 1;
+    keep(g, fold_axes(g, id, axes, primitive_kind(g->r, t.dtype)));
+}
+
+static ir_kind reduce_kind(gen *g, ir_dtype t) {
+    int64_t k = diff_below(g->r, 100);
+    if (t == IR_BOOL) return k < 30 ? IR_KIND_COUNT : k < 60 ? IR_KIND_ANY : k < 90 ? IR_KIND_ALL : primitive_kind(g->r, t);
+    if (k < 12) return IR_KIND_ARGMIN;
+    if (k < 24) return IR_KIND_ARGMAX;
+    if (ir_dtype_is_float(t) && k < 34) return IR_KIND_LOGSUMEXP;
+    if (ir_dtype_is_float(t) && k < 46) return IR_KIND_SOFTMAX;
+    if (ir_dtype_is_float(t) && k < 58) return IR_KIND_MEAN;
+    return primitive_kind(g->r, t);
+}
+
+/* A score for softmax(score, value): value's trailing axes folded away, or value itself. */
+static ir_id score_of(gen *g, ir_id value) {
+    ir_type t = type_of(g, value);
+    uint32_t keep_axes = (uint32_t)diff_below(g->r, t.rank + 1);
+    if (keep_axes == t.rank) return value;
+    unsigned axes = ((1u << t.rank) - 1) & ~((1u << keep_axes) - 1);
+    return fold_axes(g, value, axes, diff_chance(g->r, 50) ? IR_KIND_SUM : IR_KIND_MAX);
+}
+
+static ir_id emit_reduce(gen *g, ir_id value, ir_kind kind) {
+    ir_type t = type_of(g, value);
+    ir_id args[2] = {value, 0};
+    size_t n = 1;
+    if (kind == IR_KIND_SOFTMAX) {
+        args[0] = score_of(g, value);
+        args[1] = value;
+        n = 2;
+    }
+    t.space = IR_ROW;
+    if (kind == IR_KIND_ARGMIN || kind == IR_KIND_ARGMAX || kind == IR_KIND_COUNT) t.dtype = IR_I64;
+    if (kind == IR_KIND_ANY || kind == IR_KIND_ALL) t.dtype = IR_BOOL;
+    ir_id out = ir_emit(&g->b, IR_REDUCE, t, args, n);
+    ir_set_word(g->m, ir_at(g->f, out), IR_ATTR_KIND, ir_kind_text(kind));
+    return out;
+}
+
+static ir_id reduce_any(gen *g, ir_id value) { return emit_reduce(g, value, reduce_kind(g, type_of(g, value).dtype)); }
+
+static void add_reduce(gen *g) {
+    if (diff_chance(g->r, 6)) { /* count() */
+        ir_type t = ir_scalar(IR_I64);
+        t.space = IR_ROW;
+        ir_id out = ir_emit(&g->b, IR_REDUCE, t, NULL, 0);
+        ir_set_word(g->m, ir_at(g->f, out), IR_ATTR_KIND, "count");
+        keep(g, out);
+        return;
+    }
+    ir_id v = pick(g);
+    for (int tries = 0; tries < 4 && type_of(g, v).space != IR_EDGE; tries++) v = pick(g);
+    keep(g, reduce_any(g, v));
+}
+
+static ir_id to_shape(gen *g, ir_id id, const ir_type *shape) {
+    ir_type t = type_of(g, id);
+    bool same = t.rank == shape->rank;
+    for (uint32_t i = 0; same && i < t.rank; i++) same = t.dim[i] == shape->dim[i];
+    if (same) return id;
+    t.rank = shape->rank;
+    memcpy(t.dim, shape->dim, sizeof t.dim);
+    return ir_emit1(&g->b, IR_BROADCAST, t, id);
+}
+
+static void add_degree(gen *g) {
+    ir_type t = ir_scalar(IR_I64);
+    t.space = IR_ROW;
+    keep(g, ir_emit(&g->b, IR_DEGREE, t, NULL, 0));
+}
+
+static void grow(gen *g) {
+    int64_t k = diff_below(g->r, 100);
+    if (k < 56) add_elementwise(g);
+    else if (k < 66) add_fold(g);
+    else if (k < 86) add_reduce(g);
+    else if (k < 91) add_constant(g);
+    else if (k < 94) add_degree(g);
+    else if (k < 97) keep(g, to_shape(g, pick(g), &g->base));
+    else if (g->f->n_syms) keep(g, ir_emit_dimsize(&g->b, ir_dim_sym((uint32_t)diff_below(g->r, (int64_t)g->f->n_syms))));
+}
+
+static void add_results(gen *g) {
+    ir_id ret[3];
+    int n = 1 + (int)diff_below(g->r, 3);
+    bool edge_result = diff_chance(g->r, 15);
+    for (int i = 0; i < n; i++) {
+        /* newer values first, so that most of the kernel is alive */
+        ir_id v = g->values[g->n - 1 - diff_below(g->r, g->n < 5 ? g->n : 5)];
+        if (diff_chance(g->r, 60)) v = to_shape(g, v, &g->base);
+        if (!edge_result && type_of(g, v).space == IR_EDGE) v = reduce_any(g, v);
+        ir_param p = {.name = base_arena_printf(g->m->arena, "r%d", i), .type = type_of(g, v)};
+        p.type.space = edge_result ? IR_EDGE : IR_ROW;
+        base_push(g->m->arena, g->f->results, g->f->n_results, g->f->cap_results, p);
+        ret[i] = v;
+    }
+    ir_emit(&g->b, IR_RET, (ir_type){.dtype = IR_NONE}, ret, (size_t)n);
+}
+
+ir_func *diff_add_kernel(ir_module *m, const char *name, diff_rng *r) {
+    gen g = {.m = m, .r = r};
+    g.f = ir_func_new(m, name, IR_LEVEL_KERNEL);
+    g.f->exported = true;
+    g.f->domain = "dst";
+    g.f->rows_per_unit = 1;
+    g.b = (ir_builder){.m = m, .f = g.f, .r = &g.f->body};
+    choose_base(&g);
+    if (g.f->n_syms) add_shown(&g); /* every open dimension must be visible in some argument */
+    int n_fields = 1 + (int)diff_below(r, 5), n_steps = 3 + (int)diff_below(r, 12);
+    for (int i = 0; i < n_fields; i++) add_field(&g, i);
+    for (size_t i = 0; i < g.f->n_params; i++) read_field(&g, i);
+    add_constant(&g);
+    for (int i = 0; i < n_steps; i++) grow(&g);
+    add_results(&g);
+    return g.f;
+}

@@ -1,0 +1,288 @@
+/* The comparison.  Functions are made in batches of one module each; a batch is compiled once at -O0 and once at -O3
+ * and every function runs on several graphs:
+ *     graph interpreter = loop interpreter of what the passes made = C at -O0 = C at -O3, with 1, 2, 3 or 7 threads.
+ *
+ *     diff_test [--seed S] [--functions N] [--only NAME] [--cuda]
+ * A difference prints the seed, the function's IR and the first wrong element; --only repeats one function. */
+#include "diff.h"
+#include "diff_cuda.h"
+
+#include "tiga/compiler.h"
+#include "tiga/tiga.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { KERNELS = 32, PROGRAMS = 8, GRAPHS_EACH = 3, MAX_REPORTS = 10 };
+
+typedef struct options {
+    uint64_t seed;
+    int64_t functions;
+    const char *only;
+    bool cuda, verbose;
+} options;
+
+typedef struct batch {
+    const options *o;
+    uint64_t seed;
+    base_arena *arena;
+    ir_module *m;      /* graph level, as generated */
+    ir_module *loops;  /* what the default pipeline made */
+    base_str text;
+    tiga_context *ctx[4];
+    tiga_module *code[2]; /* -O0, -O3 */
+    diff_cuda *cuda;
+    diff_rng rng;
+} batch;
+
+static const int thread_counts[4] = {1, 2, 3, 7};
+static int n_failures;
+static int64_t n_functions, n_runs, n_kernels, n_programs;
+
+static void fail(const batch *b, const ir_func *f, const char *graph, const char *how, const char *what) {
+    if (++n_failures > MAX_REPORTS) return;
+    base_str text = {0};
+    if (f) ir_print_func(f, &text);
+    printf("FAIL seed %llu %s on '%s', %s: %s\n  again: diff_test --seed %llu --functions 1%s%s\n%s\n",
+           (unsigned long long)b->seed, f ? f->name : "-", graph, how, what, (unsigned long long)b->seed,
+           f ? " --only " : "", f ? f->name : "", base_str_text(&text));
+    base_str_fini(&text);
+}
+
+/* ---- making and compiling a batch ---- */
+static bool make_module(batch *b) {
+    b->arena = base_arena_new();
+    b->m = ir_module_new(b->arena, "random.ir", NULL);
+    for (int i = 0; i < KERNELS; i++) diff_add_kernel(b->m, base_arena_printf(b->arena, "k%d", i), &b->rng);
+    for (int i = 0; i < PROGRAMS; i++) diff_add_program(b->m, base_arena_printf(b->arena, "p%d", i), &b->rng);
+    base_str err = {0};
+    bool good = ir_verify(b->m, &err);
+    if (!good) fail(b, NULL, "-", "generator", base_str_text(&err));
+    base_str_fini(&err);
+    ir_print(b->m, IR_LEVEL_K | IR_LEVEL_P, &b->text);
+    return good;
+}
+
+static bool round_trips(batch *b, const char *text, unsigned levels) {
+    base_diags diags;
+    base_diags_init(&diags, b->arena, "random.ir", text);
+    ir_module *again = ir_parse(b->arena, "random.ir", text, &diags);
+    base_str out = {0};
+    if (again) ir_print(again, levels, &out);
+    bool same = again && !strcmp(text, base_str_text(&out));
+    if (!same) {
+        base_str rendered = {0};
+        base_diags_render(&diags, false, &rendered);
+        fail(b, NULL, "-", "text form does not read back", base_str_text(&rendered));
+        base_str_fini(&rendered);
+    }
+    if (levels & IR_LEVEL_L) b->loops = again;
+    base_str_fini(&out);
+    return same;
+}
+
+static tiga_module *load(batch *b, const tigac_blob *so) {
+    char path[] = "/tmp/tiga_diff_XXXXXX";
+    int fd = mkstemp(path);
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "wb");
+    if (!file || fwrite(so->bytes, 1, so->n_bytes, file) != so->n_bytes || fclose(file)) {
+        fail(b, NULL, "-", "temporary file", path);
+        return NULL;
+    }
+    tiga_module *m = NULL;
+    if (tiga_module_load(b->ctx[0], path, &m)) fail(b, NULL, "-", "load", tiga_error_text(b->ctx[0]));
+    unlink(path);
+    return m;
+}
+
+static bool compile(batch *b, int opt_level, tiga_module **out) {
+    tigac_options o = tigac_defaults();
+    o.file_name = "random.ir";
+    o.opt_level = opt_level;
+    o.emit = TIGAC_EMIT(TIGAC_SO) | (opt_level ? TIGAC_EMIT(TIGAC_LOOP_IR) : 0);
+    tigac_result *r = NULL;
+    tigac_status s = tigac_compile(base_str_text(&b->text), b->text.len, &o, &r);
+    bool good = s == TIGAC_OK;
+    if (!good) fail(b, NULL, "-", opt_level ? "compile -O3" : "compile -O0", r ? (*r->rendered ? r->rendered : r->error) : "?");
+    if (good && opt_level) good = round_trips(b, base_arena_strdup(b->arena, r->outputs[TIGAC_LOOP_IR].bytes), IR_LEVEL_L);
+    if (good) good = (*out = load(b, &r->outputs[TIGAC_SO])) != NULL;
+    tigac_result_free(r);
+    return good;
+}
+
+/* ---- running and comparing ---- */
+static bool compare(const batch *b, const diff_case *c, void *const *got, const char *how) {
+    for (size_t i = 0; i < c->f->n_results; i++) {
+        ir_dtype t = c->f->results[i].type.dtype;
+        for (int64_t k = 0; k < c->out_elements[i]; k++) {
+            if (diff_same_bits(t, c->expected[i], got[i], k)) continue;
+            char what[200];
+            ir_scalar_value e = ir_load_scalar(t, c->expected[i], k), g = ir_load_scalar(t, got[i], k);
+            double x = t == IR_F32 ? (double)e.f : t == IR_F64 ? e.d : (double)e.i;
+            double y = t == IR_F32 ? (double)g.f : t == IR_F64 ? g.d : (double)g.i;
+            snprintf(what, sizeof what, "%s[%lld] is %.17g, expected %.17g", c->f->results[i].name, (long long)k, y, x);
+            fail(b, c->f, c->graph->what, how, what);
+            return false;
+        }
+    }
+    n_runs++;
+    return true;
+}
+
+static void **new_outputs(const diff_case *c) {
+    void **out = calloc(DIFF_MAX_ARRAYS, sizeof *out);
+    for (size_t i = 0; i < c->f->n_results; i++) {
+        size_t n = (size_t)c->out_elements[i] * ir_dtype_bytes(c->f->results[i].type.dtype);
+        out[i] = malloc(n + 1);
+        memset(out[i], 0xa5, n + 1); /* whatever is not written shows */
+    }
+    return out;
+}
+
+static void free_outputs(void **out) {
+    for (int i = 0; i < DIFF_MAX_ARRAYS; i++) free(out[i]);
+    free(out);
+}
+
+static void run_loop_interpreter(const batch *b, const diff_case *c) {
+    const ir_func *loop = ir_func_find(b->loops, c->f->name, IR_LEVEL_LOOP);
+    if (!loop) {
+        fail(b, c->f, c->graph->what, "loop interpreter", "no loop function of that name");
+        return;
+    }
+    int64_t dims[16] = {0};
+    for (size_t i = 0; i < loop->n_syms; i++) {
+        uint32_t s;
+        if (ir_sym_find(c->f, loop->syms[i], &s)) dims[i] = c->dims[s];
+    }
+    void **out = new_outputs(c);
+    ir_call_data call = {.graph = &c->graph->data, .dims = dims, .in = (const void *const *)c->in, .out = out,
+                         .n_rows = c->graph->data.n_dst};
+    base_str err = {0};
+    if (ir_interpret_loop(b->loops, loop, &call, &err)) compare(b, c, out, "loop interpreter");
+    else fail(b, c->f, c->graph->what, "loop interpreter", base_str_text(&err));
+    base_str_fini(&err);
+    free_outputs(out);
+}
+
+static tiga_array borrow(const diff_case *c, const ir_param *p, void *data) {
+    int64_t shape[7];
+    int rank = diff_full_shape(c, p, shape);
+    return tiga_array_borrow(data, (int32_t)p->type.dtype, rank, shape);
+}
+
+static void run_code(batch *b, const diff_case *c, int which) {
+    tiga_array arrays[2 * DIFF_MAX_ARRAYS];
+    tiga_binding in[DIFF_MAX_ARRAYS], results[DIFF_MAX_ARRAYS];
+    int n = 0, n_in = 0, n_out = 0;
+    void **out = new_outputs(c);
+    for (size_t i = 0; i < c->f->n_params; i++) {
+        const ir_param *p = &c->f->params[i];
+        if (p->role == IR_GRAPH_FIELD) continue;
+        arrays[n] = borrow(c, p, c->in[i]);
+        in[n_in++] = (tiga_binding){p->name, &arrays[n++]};
+    }
+    for (size_t i = 0; i < c->f->n_results; i++) {
+        arrays[n] = borrow(c, &c->f->results[i], out[i]);
+        results[n_out++] = (tiga_binding){c->f->results[i].name, &arrays[n++]};
+    }
+    int t = (int)diff_below(&b->rng, 4);
+    tiga_context *ctx = b->ctx[t];
+    const ir_graph_data *d = &c->graph->data;
+    tiga_graph *g = NULL;
+    tiga_status s = tiga_graph_from_csr(ctx, d->n_dst, d->n_src, d->offsets, d->sources, 64,
+                                        diff_chance(&b->rng, 30) ? TIGA_BORROW : TIGA_COPY, &g);
+    if (!s) s = tiga_call(ctx, b->code[which], c->f->name, g, in, n_in, results, n_out);
+    char how[64];
+    snprintf(how, sizeof how, "C at -O%d, %d threads", which ? 3 : 0, thread_counts[t]);
+    if (s) fail(b, c->f, c->graph->what, how, tiga_error_text(ctx));
+    else compare(b, c, out, how);
+    tiga_error_clear(ctx);
+    tiga_graph_free(g);
+    free_outputs(out);
+}
+
+static void run_function(batch *b, const ir_func *f) {
+    n_functions++;
+    if (f->level == IR_LEVEL_KERNEL) n_kernels++;
+    else n_programs++;
+    for (int i = 0; i < GRAPHS_EACH; i++) {
+        diff_graph g = diff_graph_make((int)diff_below(&b->rng, DIFF_GRAPHS), f->needs_square, &b->rng);
+        diff_case c;
+        base_str err = {0};
+        if (!diff_case_make(&c, b->m, f, &g, &b->rng, &err))
+            fail(b, f, g.what, "graph interpreter", base_str_text(&err));
+        else {
+            if (f->level == IR_LEVEL_KERNEL) run_loop_interpreter(b, &c);
+            run_code(b, &c, 0);
+            run_code(b, &c, 1);
+            if (b->cuda && f->level == IR_LEVEL_KERNEL) {
+                void **out = new_outputs(&c);
+                if (diff_cuda_run(b->cuda, &c, out, &err)) compare(b, &c, out, "CUDA on the simulated device");
+                else fail(b, f, g.what, "CUDA on the simulated device", base_str_text(&err));
+                free_outputs(out);
+            }
+        }
+        base_str_fini(&err);
+        diff_case_free(&c);
+        diff_graph_free(&g);
+    }
+}
+
+static void run_batch(const options *o, uint64_t seed) {
+    batch b = {.o = o, .seed = seed, .rng = {seed}};
+    for (int i = 0; i < 4; i++) {
+        tiga_context_options c = tiga_context_defaults();
+        c.threads = thread_counts[i];
+        if (tiga_context_new(&c, &b.ctx[i])) exit(3);
+    }
+    bool good = make_module(&b) && round_trips(&b, base_str_text(&b.text), IR_LEVEL_K | IR_LEVEL_P) &&
+                compile(&b, 0, &b.code[0]) && compile(&b, 3, &b.code[1]);
+    if (good && o->cuda) {
+        base_str err = {0};
+        b.cuda = diff_cuda_new(base_str_text(&b.text), b.text.len, &err);
+        if (!b.cuda) fail(&b, NULL, "-", "CUDA", base_str_text(&err));
+        base_str_fini(&err);
+    }
+    uint64_t after = b.rng.state;
+    for (size_t i = 0; good && i < b.m->n_funcs; i++) {
+        b.rng.state = after + 1000003 * (i + 1); /* so that --only sees the same values */
+        if (!o->only || !strcmp(o->only, b.m->funcs[i]->name)) run_function(&b, b.m->funcs[i]);
+    }
+    diff_cuda_free(b.cuda);
+    for (int i = 0; i < 2; i++) tiga_module_free(b.code[i]);
+    for (int i = 0; i < 4; i++) tiga_context_free(b.ctx[i]);
+    base_str_fini(&b.text);
+    base_arena_free(b.arena);
+}
+
+static options parse_options(int argc, char **argv) {
+    options o = {.seed = 1, .functions = 1000};
+    for (int i = 1; i < argc; i++) {
+        const char *value = i + 1 < argc ? argv[i + 1] : "";
+        if (!strcmp(argv[i], "--seed")) o.seed = strtoull(value, NULL, 10), i++;
+        else if (!strcmp(argv[i], "--functions")) o.functions = strtoll(value, NULL, 10), i++;
+        else if (!strcmp(argv[i], "--only")) o.only = value, i++;
+        else if (!strcmp(argv[i], "--cuda")) o.cuda = true;
+        else {
+            fprintf(stderr, "usage: diff_test [--seed S] [--functions N] [--only NAME] [--cuda]\n");
+            exit(2);
+        }
+    }
+    return o;
+}
+
+int main(int argc, char **argv) {
+    options o = parse_options(argc, argv);
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    for (uint64_t i = 0; n_functions < o.functions && n_failures < MAX_REPORTS; i++) {
+        int64_t before = n_functions;
+        run_batch(&o, o.seed + i);
+        if (n_functions == before) break; /* nothing ran: the batch itself failed, or --only named nothing */
+    }
+    printf("%lld functions (%lld kernels, %lld programs), %lld runs agree, %d differ\n", (long long)n_functions,
+           (long long)n_kernels, (long long)n_programs, (long long)n_runs, n_failures);
+    return n_failures || !n_functions ? 1 : 0;
+}
