@@ -1,0 +1,263 @@
+/* Graph files that are right: every format, every variant; bad files are in tests/files. */
+#include "runtime/runtime.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+
+static tiga_context *ctx;
+static char path[80];
+static void open_context(void) {
+    tiga_context_options o = tiga_context_defaults();
+    o.threads = 3;
+    cr_assert_eq(tiga_context_new(&o, &ctx), TIGA_OK);
+    snprintf(path, sizeof path, "/tmp/tiga_files_%ld.npz", (long)getpid());
+}
+static void close_context(void) {
+    unlink(path);
+    tiga_context_free(ctx);
+}
+TestSuite(files, .init = open_context, .fini = close_context);
+
+static tiga_graph *parse(const char *name, const char *text, tiga_array *values) {
+    tiga_graph *g;
+    cr_assert_eq(rt_graph_parse(ctx, name, text, (int64_t)strlen(text), &g, values), TIGA_OK, "%s", tiga_error_text(ctx));
+    return g;
+}
+
+/* "3x4: 0<2 2<1=5 ..." row < source = value */
+static void check(const char *name, const char *text, const char *want) {
+    tiga_array v;
+    tiga_graph *g = parse(name, text, &v);
+    const tiga_csr *c = tiga_graph_csr(g);
+    base_str s = {0};
+    base_str_addf(&s, "%lldx%lld:", (long long)c->n_dst, (long long)c->n_src);
+    for (int64_t r = 0; r < c->n_dst; r++)
+        for (int64_t e = c->offsets[r]; e < c->offsets[r + 1]; e++) {
+            base_str_addf(&s, " %lld<%d", (long long)r, ((const int32_t *)c->sources)[e]);
+            if (v.data && v.dtype == TIGA_I64)
+                base_str_addf(&s, "=%lld", (long long)((int64_t *)v.data)[e]);
+            if (v.data && v.dtype == TIGA_F64) {
+                base_str_add(&s, "=");
+                base_str_add_f64(&s, ((double *)v.data)[e]);
+                base_str_add(&s, "f");
+            }
+        }
+    cr_assert_str_eq(base_str_text(&s), want, "%s: %s", name, base_str_text(&s));
+    base_str_fini(&s);
+    tiga_array_free(&v);
+    tiga_graph_free(g);
+}
+
+#define MM "%%MatrixMarket matrix coordinate "
+
+Test(files, matrix_market) {
+    check("g.mtx", MM "real general\n% comment\n\n3 4 3\n1 3 0.5\n3 2 -1e3\n1 1 2\n", "3x4: 0<2=0.5f 0<0=2f 2<1=-1e+03f");
+    check("g.mtx", MM "integer general\n2 2 2\n2 1 9223372036854775807\n2 1 -9223372036854775808\n",
+          "2x2: 1<0=9223372036854775807 1<0=-9223372036854775808");
+    check("g.mtx", "%%MatrixMarket  MATRIX\tCoordinate Pattern General \r\n2 2 2\r\n2 1\r\n1 2\r\n", "2x2: 0<1 1<0");
+    check("g.mtx", MM "real symmetric\n3 3 3\n1 1 1\n2 1 2\n3 2 3", "3x3: 0<0=1f 0<1=2f 1<0=2f 1<2=3f 2<1=3f");
+    check("g.mtx", MM "pattern symmetric\n3 3 2\n2 1\n3 3\n", "3x3: 0<1 1<0 2<2");
+    check("g.mtx", MM "integer skew-symmetric\n3 3 2\n2 1 5\n3 3 0\n", "3x3: 0<1=-5 1<0=5 2<2=0");
+    check("g.mtx", MM "real skew-symmetric\n3 3 1\n3 1 1.5\n", "3x3: 0<2=-1.5f 2<0=1.5f");
+    check("g.mtx", MM "real general\n0 0 0\n", "0x0:");
+    check("g.mtx", MM "real general\n5 2 0", "5x2:");
+    check("g.mtx", MM "real general\n2 2 1\n   1\t 2   1.5 \n\n  \n% end\n", "2x2: 0<1=1.5f");
+    check("wrong.txt", MM "pattern general\n2 2 1\n1 2\n", "2x2: 0<1"); /* by content, not by name */
+}
+
+Test(files, edge_lists) {
+    check("g.txt", "# SNAP\n# Nodes: 3\n0\t1\r\n0\t2\r\n2\t1\r\n", "3x3: 1<0 1<2 2<0");
+    check("g.el", "0 1\n0 1\n1 1\n", "2x2: 1<0 1<0 1<1");
+    check("g.wel", "0 1 5\n2 1 -3\n", "3x3: 1<0=5 1<2=-3");
+    check("g.wel", "0 1 5\n2 1 0.5\n1 0 7", "3x3: 0<1=7f 1<0=5f 1<2=0.5f");
+    check("g.csv", "0,1,5\n2 , 1,6\n", "3x3: 1<0=5 1<2=6");
+    check("g.txt", "%sym unweighted\n\n  4 0  \n#x\n 0 4\n", "5x5: 0<4 4<0");
+    check("g.txt", "7 7", "8x8: 7<7");
+    check("g.txt", "0 1 nan\n1 0 inf\n", "2x2: 0<1=inff 1<0=nanf");
+    check("g.txt", "0 1 99999999999999999999\n", "2x2: 1<0=1e+20f"); /* more than an i64 holds is real */
+}
+
+/* A file of several chunks, with comments between, parsed by one thread and by many: the same bytes. */
+Test(files, chunks_do_not_show) {
+    base_str s = {0};
+    base_str_add(&s, "# head\n");
+    srand(5);
+    for (int i = 0; i < 300000; i++) {
+        base_str_addf(&s, "%d %d %d\n", rand() % 5000, rand() % 5000, i);
+        if (i % 1000 == 0)
+            base_str_add(&s, "# between\n\n");
+    }
+    base_str_add(&s, "17 18 0.25\n"); /* the last value makes all of them real */
+    tiga_array first, v;
+    int threads = ctx->threads;
+    ctx->threads = 1;
+    tiga_graph *g = parse("g.txt", s.data, &first);
+    cr_assert_eq(tiga_graph_csr(g)->n_edges, 300001);
+    cr_assert_eq(first.dtype, TIGA_F64);
+    for (ctx->threads = 2; ctx->threads <= 5; ctx->threads++) {
+        tiga_graph *h = parse("g.txt", s.data, &v);
+        const tiga_csr *a = tiga_graph_csr(g), *b = tiga_graph_csr(h);
+        cr_assert(memcmp(a->offsets, b->offsets, 5001 * 8) == 0 && memcmp(a->sources, b->sources, 300001 * 4) == 0);
+        cr_assert(memcmp(first.data, v.data, 300001 * 8) == 0);
+        tiga_array_free(&v);
+        tiga_graph_free(h);
+    }
+    ctx->threads = threads;
+    double sum = 0;
+    for (int64_t e = 0; e < 300001; e++)
+        sum += ((double *)first.data)[e];
+    cr_assert(sum == 299999.0 * 300000 / 2 + 0.25);
+    tiga_array_free(&first);
+    tiga_graph_free(g);
+    s.data[s.len - 3] = 'x'; /* the first of two errors is the one reported, by whatever thread */
+    char *at = strstr(s.data + s.len / 2, "\n") + 1;
+    at[0] = '-';
+    at[1] = '5';
+    int64_t line = 1;
+    for (char *p = s.data; p < at; p++)
+        line += *p == '\n';
+    char want[64];
+    snprintf(want, sizeof want, "g.txt:%lld: source id is negative: '-5", (long long)line);
+    cr_assert_eq(rt_graph_parse(ctx, "g.txt", s.data, (int64_t)s.len, &g, NULL), TIGA_E_RANGE);
+    cr_assert(strstr(tiga_error_text(ctx), want), "%s", tiga_error_text(ctx));
+    base_str_fini(&s);
+}
+
+static void zip_text(const char *text, gzFile f) {
+    cr_assert_eq(gzwrite(f, text, (unsigned)strlen(text)), (int)strlen(text));
+    cr_assert_eq(gzclose(f), Z_OK);
+}
+
+Test(files, gzip_of_several_members) {
+    zip_text("0 1\n1 2\n", gzopen(path, "wb"));
+    zip_text("2 0\n", gzopen(path, "ab"));
+    char name[96];
+    snprintf(name, sizeof name, "%s.txt", path); /* no .gz: by content */
+    cr_assert_eq(rename(path, name), 0);
+    tiga_graph *g;
+    cr_assert_eq(tiga_graph_read(ctx, name, NULL, &g, NULL), TIGA_OK, "%s", tiga_error_text(ctx));
+    cr_assert_eq(tiga_graph_csr(g)->n_edges, 3);
+    tiga_graph_free(g);
+    unlink(name);
+}
+
+static void note(void *user, double fraction) {
+    double *last = user;
+    cr_assert(fraction >= *last && fraction <= 1);
+    *last = fraction;
+}
+
+Test(files, npz_round_trip) {
+    for (int32_t dtype = -1; dtype <= TIGA_F64; dtype++) {
+        tiga_graph *g, *h;
+        tiga_array v = {0}, w;
+        double last = 0;
+        tiga_graph_file_options o = {sizeof o, note, &last};
+        cr_assert_eq(tiga_graph_rmat(ctx, 8, 5, 1, &g), TIGA_OK);
+        const tiga_csr *a = tiga_graph_csr(g), *b;
+        if (dtype >= 0) {
+            cr_assert_eq(tiga_array_new(ctx, dtype, 1, &a->n_edges, &v), TIGA_OK);
+            for (int64_t i = 0; i < tiga_array_bytes(&v); i++)
+                ((uint8_t *)v.data)[i] = (uint8_t)(dtype == TIGA_BOOL ? i % 2 : i);
+        }
+        cr_assert_eq(tiga_graph_write_npz(ctx, path, g, dtype < 0 ? NULL : &v), TIGA_OK, "%s", tiga_error_text(ctx));
+        cr_assert_eq(tiga_graph_read(ctx, path, &o, &h, &w), TIGA_OK, "%s", tiga_error_text(ctx));
+        cr_assert(last == 1);
+        b = tiga_graph_csr(h);
+        cr_assert(b->n_dst == a->n_dst && b->n_src == a->n_src && b->n_edges == a->n_edges && b->source_bits == 32);
+        cr_assert(memcmp(a->offsets, b->offsets, (size_t)(a->n_dst + 1) * 8) == 0);
+        cr_assert(memcmp(a->sources, b->sources, (size_t)a->n_edges * 4) == 0);
+        cr_assert_eq(w.dtype, dtype < 0 ? TIGA_F32 : dtype);
+        if (dtype >= 0)
+            cr_assert(memcmp(v.data, w.data, (size_t)tiga_array_bytes(&v)) == 0);
+        else
+            cr_assert(((float *)w.data)[7] == 1);
+        tiga_array_free(&v);
+        tiga_array_free(&w);
+        tiga_graph_free(g);
+        tiga_graph_free(h);
+    }
+    tiga_graph *g;
+    int64_t offsets[] = {0, 2, 2}, sources[] = {(int64_t)1 << 33, 7};
+    cr_assert_eq(tiga_graph_from_csr(ctx, 2, (int64_t)1 << 34, offsets, sources, 64, TIGA_BORROW, &g), TIGA_OK);
+    cr_assert_eq(tiga_graph_write_npz(ctx, path, g, NULL), TIGA_OK);
+    tiga_graph_free(g);
+    cr_assert_eq(tiga_graph_read(ctx, path, NULL, &g, NULL), TIGA_OK, "%s", tiga_error_text(ctx));
+    cr_assert(((const int64_t *)tiga_graph_csr(g)->sources)[0] == (int64_t)1 << 33);
+    tiga_graph_free(g);
+}
+
+Test(files, npz_writing_fails_cleanly) {
+    tiga_graph *g;
+    tiga_array bad = {0};
+    cr_assert_eq(tiga_graph_local(ctx, 10, 2, &g), TIGA_OK);
+    cr_assert_eq(tiga_graph_write_npz(ctx, path, g, &bad), TIGA_E_TYPE);
+    cr_assert(strstr(tiga_error_text(ctx), "one element for each of 20 edges, not bool"), "%s", tiga_error_text(ctx));
+    tiga_error_clear(ctx);
+    cr_assert_eq(tiga_graph_write_npz(ctx, "/no/such/folder/g.npz", g, NULL), TIGA_E_FILE);
+    for (uint64_t k = 1;; k++) {
+        base_inject_at(BASE_INJECT_FILE, k);
+        tiga_error_clear(ctx);
+        tiga_status status = tiga_graph_write_npz(ctx, path, g, NULL);
+        base_inject_at(BASE_INJECT_FILE, 0);
+        if (status == TIGA_OK)
+            break;
+        cr_assert_eq(status, TIGA_E_FILE);
+        cr_assert_neq(access(path, F_OK), 0); /* nothing half-written under the name */
+        cr_assert_lt(k, 20);
+    }
+    tiga_graph_free(g);
+}
+
+static void every_allocation(const char *name, const char *bytes, int64_t n) {
+    for (uint64_t k = 1;; k++) {
+        tiga_graph *g;
+        tiga_array v;
+        tiga_error_clear(ctx);
+        base_inject_at(BASE_INJECT_ALLOC, k);
+        tiga_status status = rt_graph_parse(ctx, name, bytes, n, &g, &v);
+        base_inject_at(BASE_INJECT_ALLOC, 0);
+        if (status == TIGA_OK) {
+            cr_assert_gt(k, 5);
+            tiga_graph_free(g);
+            tiga_array_free(&v);
+            return;
+        }
+        cr_assert_eq(status, TIGA_E_MEMORY, "%s, allocation %d: %s", name, (int)k, tiga_error_text(ctx));
+        cr_assert(!g && !v.data);
+        cr_assert_lt(k, 200);
+    }
+}
+
+Test(files, every_allocation_fails) {
+    ctx->threads = 1;
+    const char *mtx = MM "real symmetric\n3 3 2\n2 1 2\n3 2 3\n", *el = "0 1 2\n1 2 0.5\n";
+    every_allocation("g.mtx", mtx, (int64_t)strlen(mtx));
+    every_allocation("g.txt", el, (int64_t)strlen(el));
+    zip_text(el, gzopen(path, "wb"));
+    base_str s = {0}, err = {0};
+    cr_assert(base_file_read(path, &s, &err));
+    every_allocation("g.txt.gz", s.data, (int64_t)s.len);
+    base_str_fini(&s);
+    tiga_graph *g;
+    cr_assert_eq(tiga_graph_local(ctx, 10, 2, &g), TIGA_OK);
+    cr_assert_eq(tiga_graph_write_npz(ctx, path, g, NULL), TIGA_OK);
+    cr_assert(base_file_read(path, &s, &err));
+    every_allocation("g.npz", s.data, (int64_t)s.len);
+    base_str_fini(&s);
+    for (uint64_t k = 1;; k++) {
+        tiga_error_clear(ctx);
+        base_inject_at(BASE_INJECT_ALLOC, k);
+        tiga_status status = tiga_graph_write_npz(ctx, path, g, NULL);
+        base_inject_at(BASE_INJECT_ALLOC, 0);
+        if (status == TIGA_OK)
+            break;
+        cr_assert(status == TIGA_E_MEMORY || status == TIGA_E_FILE);
+        cr_assert_lt(k, 100);
+    }
+    tiga_graph_free(g);
+}

@@ -1,0 +1,201 @@
+/* Launching: every unit exactly once, however many threads and chunks; scratch; interruption; a child of fork. */
+#include "runtime/runtime.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static tiga_context *context_of(int threads) {
+    tiga_context_options o = tiga_context_defaults();
+    tiga_context *c;
+    o.threads = threads;
+    cr_assert_eq(tiga_context_new(&o, &c), TIGA_OK);
+    return c;
+}
+
+/* out[r] += 1 + sum of sources: a unit run twice or not at all shows */
+static void sum_rows(const tiga_launch_args *a, int64_t begin, int64_t end) {
+    int64_t *out = a->buffers[0];
+    for (int64_t r = begin; r < end; r++) {
+        int64_t s = 1;
+        for (int64_t e = a->graph.offsets[r]; e < a->graph.offsets[r + 1]; e++)
+            s += a->graph.source_bits == 32 ? ((const int32_t *)a->graph.sources)[e] : ((const int64_t *)a->graph.sources)[e];
+        out[r] += s;
+    }
+}
+static const tiga_kernel_code sum_code = {"sum", sum_rows, sum_rows, NULL, 1, 1, 1, 1, 0};
+
+static int64_t *run_sum(tiga_context *c, const tiga_csr *g) {
+    int64_t *out = calloc((size_t)g->n_dst + 1, 8);
+    void *buffers[] = {out};
+    rt_launch l = {.code = &sum_code, .graph = g, .n_rows = g->n_dst, .buffers = buffers, .output_bytes = g->n_dst * 8};
+    cr_assert_eq(rt_launch_run(c, &l), TIGA_OK);
+    return out;
+}
+
+static void check_graph(tiga_graph *g) {
+    const tiga_csr *c = tiga_graph_csr(g);
+    tiga_context *one = context_of(1);
+    int64_t *want = run_sum(one, c);
+    for (int64_t r = 0; r < c->n_dst; r++)
+        cr_assert_gt(want[r], 0);
+    for (int threads = 2; threads <= 7; threads++) {
+        tiga_context *many = context_of(threads);
+        int64_t *got = run_sum(many, c);
+        cr_assert(memcmp(got, want, (size_t)c->n_dst * 8) == 0, "%d threads", threads);
+        free(got);
+        tiga_context_free(many);
+    }
+    free(want);
+    tiga_context_free(one);
+    tiga_graph_free(g);
+}
+
+Test(launch, every_row_once) {
+    tiga_context *ctx = context_of(2);
+    tiga_graph *g;
+    static const int64_t sizes[] = {0, 1, 2, 3, 17, 1000, 60000};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        cr_assert_eq(tiga_graph_uniform(ctx, sizes[i], 5, 1, &g), TIGA_OK);
+        check_graph(g);
+    }
+    cr_assert_eq(tiga_graph_rmat(ctx, 15, 16, 1, &g), TIGA_OK);
+    check_graph(g);
+    cr_assert_eq(tiga_graph_local(ctx, 300000, 0, &g), TIGA_OK); /* no edges */
+    check_graph(g);
+    int64_t n = 400000, *dst = malloc((size_t)n * 8), *src = malloc((size_t)n * 8);
+    for (int64_t i = 0; i < n; i++) { /* half of the edges in the last row, many empty rows */
+        dst[i] = i % 2 ? 999 : i % 7;
+        src[i] = i % 1000;
+    }
+    cr_assert_eq(tiga_graph_from_coo(ctx, 1000, 1000, n, dst, src, &g), TIGA_OK);
+    check_graph(g);
+    cr_assert_eq(tiga_graph_from_coo(ctx, 1, 1000, 0, NULL, NULL, &g), TIGA_OK);
+    check_graph(g);
+    free(dst);
+    free(src);
+    tiga_context_free(ctx);
+}
+
+/* ---- units of 4096 rows, no edges ---- */
+static void count_units(const tiga_launch_args *a, int64_t begin, int64_t end) {
+    int64_t *out = a->buffers[0];
+    for (int64_t u = begin; u < end; u++) {
+        int64_t stop = (u + 1) * 4096 < a->n_rows ? (u + 1) * 4096 : a->n_rows;
+        out[u] += stop - u * 4096;
+    }
+}
+
+Test(launch, units_of_many_rows) {
+    static const tiga_kernel_code code = {"units", count_units, NULL, NULL, 4096, 0, 1, 1, 0};
+    static const int64_t rows[] = {1, 4095, 4096, 4097, 1000000};
+    for (size_t i = 0; i < 5; i++)
+        for (int threads = 1; threads <= 4; threads++) {
+            tiga_context *ctx = context_of(threads);
+            int64_t units = (rows[i] + 4095) / 4096, sum = 0, *out = calloc((size_t)units, 8);
+            void *buffers[] = {out};
+            rt_launch l = {.code = &code, .n_rows = rows[i], .buffers = buffers, .output_bytes = units * 8};
+            cr_assert_eq(rt_launch_run(ctx, &l), TIGA_OK);
+            for (int64_t u = 0; u < units; u++)
+                sum += out[u];
+            cr_assert_eq(sum, rows[i]);
+            free(out);
+            tiga_context_free(ctx);
+        }
+}
+
+/* ---- scratch ---- */
+static int64_t scratch_of(const int64_t *dims) { return dims[0]; }
+static void use_scratch(const tiga_launch_args *a, int64_t begin, int64_t end) {
+    uint8_t *s = a->scratch;
+    int64_t *out = a->buffers[0];
+    for (int64_t r = begin; r < end; r++) {
+        memset(s, (int)(r & 255), (size_t)a->dims[0]);
+        for (int64_t i = 0; i < a->dims[0]; i++)
+            out[r] += s[i] == (uint8_t)(r & 255) && (uintptr_t)s % 64 == 0;
+    }
+}
+static const tiga_kernel_code scratch_code = {"scratch", use_scratch, NULL, scratch_of, 1, 0, 1, 1, 1};
+
+Test(launch, scratch_of_each_thread_is_its_own) {
+    for (int threads = 1; threads <= 4; threads++) {
+        tiga_context *ctx = context_of(threads);
+        int64_t dims[] = {100}, n = 40000, *out = calloc((size_t)n, 8);
+        void *buffers[] = {out};
+        rt_launch l = {.code = &scratch_code, .n_rows = n, .dims = dims, .buffers = buffers, .output_bytes = n * 8};
+        cr_assert_eq(rt_launch_run(ctx, &l), TIGA_OK);
+        for (int64_t r = 0; r < n; r++)
+            cr_assert_eq(out[r], 100);
+        cr_assert_eq(ctx->host_live, 0);
+        cr_assert_eq(ctx->host_peak, threads * 128);
+        dims[0] = 0; /* none: NULL is given */
+        cr_assert_eq(rt_launch_run(ctx, &l), TIGA_OK);
+        free(out);
+        tiga_context_free(ctx);
+    }
+}
+
+Test(launch, scratch_within_the_budget) {
+    tiga_context *ctx = context_of(4);
+    int64_t dims[] = {1000}, n = 30000, *out = calloc((size_t)n, 8);
+    void *buffers[] = {out};
+    rt_launch l = {.code = &scratch_code, .n_rows = n, .dims = dims, .buffers = buffers, .output_bytes = n * 8};
+    ctx->host_budget = 2500; /* room for two threads */
+    cr_assert_eq(rt_launch_run(ctx, &l), TIGA_OK, "%s", tiga_error_text(ctx));
+    cr_assert_eq(ctx->host_peak, 2 * 1024);
+    ctx->host_budget = 1000;
+    cr_assert_eq(rt_launch_run(ctx, &l), TIGA_E_BUDGET);
+    cr_assert(strstr(tiga_error_text(ctx), "scratch needs 1024 bytes on the host; 0 of its budget of 1000 are in use"));
+    cr_assert_eq(ctx->host_live, 0);
+    ctx->host_budget = -1;
+    tiga_error_clear(ctx);
+    dims[0] = INT64_MAX / 2;
+    cr_assert_eq(rt_launch_run(ctx, &l), TIGA_E_MEMORY);
+    free(out);
+    tiga_context_free(ctx);
+}
+
+/* ---- interruption ---- */
+static tiga_context *to_interrupt;
+static void interrupt_soon(const tiga_launch_args *a, int64_t begin, int64_t end) {
+    (void)end;
+    atomic_fetch_add((_Atomic int64_t *)a->buffers[0], 1);
+    if (begin > 1000)
+        tiga_interrupt(to_interrupt);
+}
+
+Test(launch, interrupted_between_chunks) {
+    static const tiga_kernel_code code = {"long", interrupt_soon, NULL, NULL, 1, 0, 1, 1, 0};
+    for (int threads = 1; threads <= 3; threads++) {
+        _Atomic int64_t chunks = 0;
+        void *buffers[] = {&chunks};
+        to_interrupt = context_of(threads);
+        rt_launch l = {.code = &code, .n_rows = 100000000, .buffers = buffers, .output_bytes = 800000000};
+        cr_assert_eq(rt_launch_run(to_interrupt, &l), TIGA_E_INTERRUPTED);
+        cr_assert_str_eq(tiga_error_text(to_interrupt), "long: interrupted");
+        cr_assert_lt(chunks, 20);
+        tiga_context_free(to_interrupt);
+    }
+}
+
+/* ---- fork ---- */
+Test(launch, a_child_of_fork_runs_too) {
+    tiga_context *ctx = context_of(2);
+    tiga_graph *g;
+    cr_assert_eq(tiga_graph_rmat(ctx, 14, 16, 1, &g), TIGA_OK);
+    int64_t *want = run_sum(ctx, tiga_graph_csr(g)); /* the parent's threads exist now */
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(20); /* a hang is a failure */
+        int64_t *got = run_sum(ctx, tiga_graph_csr(g));
+        _exit(memcmp(got, want, (size_t)tiga_graph_csr(g)->n_dst * 8) == 0 ? 0 : 1);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    free(want);
+    tiga_graph_free(g);
+    tiga_context_free(ctx);
+}

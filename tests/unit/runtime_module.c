@@ -1,0 +1,169 @@
+/* What is refused before any kernel runs: files that are no modules, other ABI versions, other processors. */
+#include "runtime/runtime.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static tiga_context *ctx;
+static char path[64];
+static void open_context(void) {
+    cr_assert_eq(tiga_context_new(NULL, &ctx), TIGA_OK);
+    snprintf(path, sizeof path, "/tmp/tiga_module_%ld.so", (long)getpid());
+}
+static void close_context(void) {
+    unlink(path);
+    tiga_context_free(ctx);
+}
+TestSuite(module, .init = open_context, .fini = close_context);
+
+#define FAILS(call, status, words)                                                                                     \
+    do {                                                                                                               \
+        tiga_error_clear(ctx);                                                                                         \
+        cr_assert_eq(call, status);                                                                                    \
+        cr_assert(strstr(tiga_error_text(ctx), words), "'%s' lacks '%s'", tiga_error_text(ctx), words);                \
+    } while (0)
+
+static tiga_module_info info_of(const char *features) {
+    return (tiga_module_info){.abi_version = TIGA_ABI_VERSION, .struct_bytes = sizeof(tiga_module_info), .compiler = "test",
+                              .source_name = "t.tg", .target_cpu = "", .target_features = features};
+}
+
+Test(module, table_is_checked) {
+    tiga_module *m;
+    tiga_module_info info = info_of("");
+    cr_assert_eq(tiga_module_from_info(ctx, &info, &m), TIGA_OK);
+    cr_assert_eq(tiga_module_get_info(m), &info);
+    cr_assert_null(tiga_module_find(m, "x"));
+    tiga_module_free(m);
+    tiga_module_free(NULL);
+    info.abi_version = 2;
+    FAILS(tiga_module_from_info(ctx, &info, &m), TIGA_E_ABI, "ABI version 2, this library has 1");
+    cr_assert_null(m);
+    info = info_of("");
+    info.struct_bytes = 8;
+    FAILS(tiga_module_from_info(ctx, &info, &m), TIGA_E_ABI, "8 bytes");
+    info = info_of("");
+    info.n_functions = 1;
+    FAILS(tiga_module_from_info(ctx, &info, &m), TIGA_E_MODULE, "damaged");
+    FAILS(tiga_module_from_info(ctx, NULL, &m), TIGA_E_ARGUMENT, "NULL");
+}
+
+Test(module, processor_is_checked) {
+    tiga_module *m;
+    tiga_module_info info = info_of("sse2,not-a-feature");
+    FAILS(tiga_module_from_info(ctx, &info, &m), TIGA_E_TARGET, "'not-a-feature', which this library does not know");
+    info = info_of("+sse2,-avx10.1-512,,-nonsense");
+    tiga_error_clear(ctx);
+    cr_assert_eq(tiga_module_from_info(ctx, &info, &m), TIGA_OK, "%s", tiga_error_text(ctx));
+    tiga_module_free(m);
+    info = info_of("sse2,fma4"); /* of processors made until 2017 */
+    if (!__builtin_cpu_supports("fma4"))
+        FAILS(tiga_module_from_info(ctx, &info, &m), TIGA_E_TARGET, "'fma4', which this one lacks");
+}
+
+Test(module, features_agree_with_the_compiler_of_this_test) {
+#define SAME(llvm, gcc)                                                                                                \
+    cr_assert_eq(rt_cpu_feature(llvm, strlen(llvm)), __builtin_cpu_supports(gcc) ? RT_CPU_HAS : RT_CPU_LACKS, "%s", llvm)
+    SAME("sse2", "sse2");
+    SAME("sse3", "sse3");
+    SAME("ssse3", "ssse3");
+    SAME("sse4.1", "sse4.1");
+    SAME("sse4.2", "sse4.2");
+    SAME("popcnt", "popcnt");
+    SAME("avx", "avx");
+    SAME("avx2", "avx2");
+    SAME("fma", "fma");
+    SAME("bmi", "bmi");
+    SAME("bmi2", "bmi2");
+    SAME("avx512f", "avx512f");
+    SAME("avx512vl", "avx512vl");
+    SAME("avx512bw", "avx512bw");
+    SAME("avx512dq", "avx512dq");
+    SAME("avx512cd", "avx512cd");
+    SAME("avx512vnni", "avx512vnni");
+    SAME("avx512bf16", "avx512bf16");
+    SAME("avx512vbmi", "avx512vbmi");
+    SAME("avx512vbmi2", "avx512vbmi2");
+    SAME("avx512bitalg", "avx512bitalg");
+    SAME("avx512vpopcntdq", "avx512vpopcntdq");
+    SAME("gfni", "gfni");
+    SAME("vpclmulqdq", "vpclmulqdq");
+    SAME("sse4a", "sse4a");
+    SAME("xop", "xop");
+    SAME("fma4", "fma4");
+    SAME("aes", "aes");
+    SAME("pclmul", "pclmul");
+}
+
+static void write_file(const void *bytes, size_t n) {
+    FILE *f = fopen(path, "w");
+    cr_assert(f && fwrite(bytes, 1, n, f) == n && fclose(f) == 0);
+}
+
+Test(module, files_that_are_no_modules) {
+    tiga_module *m;
+    FAILS(tiga_module_load(ctx, "/no/such.so", &m), TIGA_E_FILE, "/no/such.so: cannot open: No such file");
+    FAILS(tiga_module_load(ctx, "no_such.so", &m), TIGA_E_FILE, "no_such.so: cannot open");
+    write_file("", 0);
+    FAILS(tiga_module_load(ctx, path, &m), TIGA_E_MODULE, "not a shared object");
+    write_file("#!/bin/sh\necho this is a long enough script, longer than the head of an ELF file\n", 80);
+    FAILS(tiga_module_load(ctx, path, &m), TIGA_E_MODULE, "not a shared object");
+    unsigned char head[64] = "\177ELF\2\1\1";
+    head[16] = 3;   /* ET_DYN */
+    head[18] = 243; /* RISC-V */
+    write_file(head, sizeof head);
+    FAILS(tiga_module_load(ctx, path, &m), TIGA_E_TARGET, "another kind of processor (ELF machine 243)");
+    head[18] = 62;
+    write_file(head, sizeof head);
+    FAILS(tiga_module_load(ctx, path, &m), TIGA_E_MODULE, "cannot load");
+    FAILS(tiga_module_load(ctx, NULL, &m), TIGA_E_ARGUMENT, "NULL");
+    base_inject_at(BASE_INJECT_FILE, 1);
+    FAILS(tiga_module_load(ctx, path, &m), TIGA_E_FILE, "cannot open");
+    base_inject_at(BASE_INJECT_FILE, 0);
+}
+
+/* A small module, compiled here. */
+static bool build(const char *source) {
+    char c_file[80], command[400];
+    snprintf(c_file, sizeof c_file, "%s.c", path);
+    FILE *f = fopen(c_file, "w");
+    if (!f || fputs(source, f) < 0 || fclose(f) != 0)
+        return false;
+    snprintf(command, sizeof command, "cc -shared -fPIC -I%s/include -o %s %s", TIGA_SOURCE_DIR, path, c_file);
+    int status = system(command);
+    unlink(c_file);
+    return status == 0;
+}
+
+Test(module, shared_objects) {
+    tiga_module *m;
+    cr_assert(build("int nothing(void);\nint nothing(void) { return 1; }\n"));
+    FAILS(tiga_module_load(ctx, path, &m), TIGA_E_MODULE, "does not export tiga_module_info_v1");
+    unlink(path);
+    cr_assert(build("#include \"tiga/abi.h\"\n"
+                    "const tiga_module_info *tiga_module_info_v1(void);\n"
+                    "static const tiga_module_info info = {.abi_version = TIGA_ABI_VERSION, .struct_bytes = sizeof info,\n"
+                    "    .compiler = \"hand\", .source_name = \"hand.tg\", .target_features = \"sse2\"};\n"
+                    "const tiga_module_info *tiga_module_info_v1(void) { return &info; }\n"));
+    tiga_error_clear(ctx);
+    cr_assert_eq(tiga_module_load(ctx, path, &m), TIGA_OK, "%s", tiga_error_text(ctx));
+    cr_assert_str_eq(tiga_module_get_info(m)->source_name, "hand.tg");
+    tiga_module_free(m);
+    for (uint64_t k = 1;; k++) {
+        base_inject_at(BASE_INJECT_ALLOC, k);
+        tiga_error_clear(ctx);
+        tiga_status status = tiga_module_load(ctx, path, &m);
+        base_inject_at(BASE_INJECT_ALLOC, 0);
+        if (status == TIGA_OK)
+            break;
+        cr_assert_eq(status, TIGA_E_MEMORY);
+        cr_assert_lt(k, 10);
+    }
+    tiga_module_free(m);
+    unlink(path);
+    cr_assert(build("#include <stddef.h>\nconst void *tiga_module_info_v1(void);\nconst void *tiga_module_info_v1(void) { return NULL; }\n"));
+    FAILS(tiga_module_load(ctx, path, &m), TIGA_E_MODULE, "has no table");
+}
