@@ -1,9 +1,9 @@
 /* outline: the tensor operations of programs become kernels over rows, pointwise chains fused into one.
  *
- * Two steps for each program.  First, which values become arrays (`analyse`, backwards): what crosses a boundary --
+ * Three steps for each program.  First, which values become arrays (here, backwards): what crosses a boundary --
  * operands of calls, of repeat, of yield and ret, values used in a region inside their own, full folds -- and what
- * would otherwise be computed in several kernels at more than a trivial price.  Then each of these becomes a kernel
- * that computes it from arrays, and a call of that kernel stands in its place (outline_kernel.c builds the kernel).
+ * would otherwise be computed in several kernels at more than a trivial price.  Then arrays over the same rows that
+ * share what they read are put into one kernel (outline_group.c), and a call of each kernel stands in their place.
  *
  * A tensor [lead, feats...] is a `dst` field of shape [feats] in a kernel over `lead` rows; any other operand is a
  * `param` of its whole shape.  Scalars that are computed are computed again wherever they are used, inside the kernels.
@@ -11,12 +11,13 @@
 #include "passes/outline.h"
 
 enum { CHEAP = 4 }; /* operations and loads that may be done again rather than written to memory and read back */
+#define MANY UINT32_MAX
 
-static bool is_array(ir_opcode c) { return c == IR_PARAM || c == IR_ARG || c == IR_GET || c == IR_CALL; }
+bool outline_is_array(ir_opcode c) { return c == IR_PARAM || c == IR_ARG || c == IR_GET || c == IR_CALL; }
 
-static bool is_leaf(ir_opcode c) { return c == IR_CONST || c == IR_DIMSIZE; }
+bool outline_is_leaf(ir_opcode c) { return c == IR_CONST || c == IR_DIMSIZE; }
 
-static bool is_computed(ir_opcode c) {
+bool outline_is_computed(ir_opcode c) {
     return ir_class_is_elementwise(ir_op_describe(c)->cls) || c == IR_BROADCAST || c == IR_FOLD;
 }
 
@@ -35,18 +36,14 @@ bool outline_aligned(const ir_func *f, ir_id v, const ir_op *user) {
     return user->code == IR_FOLD || (t->rank == user->type.rank && t->dim[0] == user->type.dim[0]);
 }
 
-bool outline_is_inline(const outline *s, ir_id v) {
-    ir_opcode c = ir_at(s->p, v)->code;
-    return is_leaf(c) || (is_computed(c) && !s->array[v]);
-}
-
-/* ---- what becomes an array ---- */
+/* ---- facts about each operation ---- */
 static void list_ops(outline *s, ir_region *r, ir_id parent) {
     for (size_t i = 0; i < r->n; i++) {
         ir_id id = r->ops[i];
+        ir_op *op = ir_at(s->p, id);
+        s->at[id] = (uint32_t)s->n_order;
         base_push(s->scratch, s->order, s->n_order, s->cap_order, id);
         s->parent[id] = parent;
-        ir_op *op = ir_at(s->p, id);
         pass_square_type(s->p, &op->type);
         if (op->code == IR_DIMSIZE)
             ir_set_int(s->m, op, IR_ATTR_DIM, pass_square_dim(s->p, ir_int(op, IR_ATTR_DIM, 0)));
@@ -65,92 +62,88 @@ static uint32_t price_of(const outline *s, const ir_op *op) {
     for (uint32_t i = 0; i < op->n_args; i++) {
         const ir_op *a = ir_at(s->p, op->args[i]);
         if (a->type.rank)
-            sum += is_array(a->code) ? 1 : s->price[op->args[i]];
+            sum += outline_is_array(a->code) ? 1 : s->price[op->args[i]];
     }
     return sum < 1000 ? sum : 1000;
 }
 
 /* An i64 expression of constants and sizes can stand in the schedule itself. */
-static bool is_index(const ir_func *f, ir_id v) {
-    const ir_op *op = ir_at(f, v);
+static bool is_index(const outline *s, const ir_op *op) {
     if (op->type.dtype != IR_I64 || op->type.rank)
         return false;
-    if (is_leaf(op->code))
+    if (outline_is_leaf(op->code))
         return true;
     if (op->code != IR_ADD && op->code != IR_SUB && op->code != IR_MUL && op->code != IR_DIV && op->code != IR_REM &&
         op->code != IR_MIN && op->code != IR_MAX && op->code != IR_NEG)
         return false;
     for (uint32_t i = 0; i < op->n_args; i++)
-        if (!is_index(f, op->args[i]))
+        if (!s->index[op->args[i]])
             return false;
     return true;
 }
 
 static void keep_index(outline *s, ir_id v) {
     const ir_op *op = ir_at(s->p, v);
+    if (s->keep[v])
+        return;
     s->keep[v] = true;
     for (uint32_t i = 0; i < op->n_args; i++)
         keep_index(s, op->args[i]);
 }
 
-/* Use of v as an array, at a boundary. */
+/* ---- what becomes an array ---- */
 static void want_array(outline *s, ir_id v) {
-    if (!is_array(ir_at(s->p, v)->code))
+    s->used[v] = s->boundary[v] = true;
+    if (!outline_is_array(ir_at(s->p, v)->code))
         s->array[v] = true;
 }
 
-#define MANY UINT32_MAX
-
-/* Use of v in a chain that ends in the kernel of `root`. */
+/* Use of v in a chain that ends in the array `root`. */
 static void want_value(outline *s, ir_id v, ir_id user, ir_id root) {
     const ir_op *op = ir_at(s->p, v);
-    if (!is_computed(op->code) || op->type.rank == 0)
+    s->used[v] = true;
+    if (!outline_is_computed(op->code) || op->type.rank == 0)
         return;
     if (s->parent[v] != s->parent[user] || !outline_aligned(s->p, v, ir_at(s->p, user)))
         s->array[v] = true;
     s->root[v] = !s->root[v] || s->root[v] == root ? root : MANY;
 }
 
+/* After everything that uses it. */
 static void analyse_op(outline *s, ir_id id) {
     const ir_op *op = ir_at(s->p, id);
-    if (is_computed(op->code)) {
-        bool total = outline_is_total(s->p, op), used = s->array[id] || s->used[id];
-        s->array[id] |= (total && used) || (s->root[id] == MANY && s->price[id] > CHEAP);
+    uint32_t first = 0;
+    if (outline_is_computed(op->code)) {
+        if (!s->used[id])
+            return;
+        s->array[id] |= outline_is_total(s->p, op) || (s->root[id] == MANY && s->price[id] > CHEAP);
         ir_id root = s->array[id] ? id : s->root[id] ? s->root[id] : MANY;
-        for (uint32_t i = 0; used && i < op->n_args; i++) {
-            s->used[op->args[i]] = true;
+        for (uint32_t i = 0; i < op->n_args; i++)
             want_value(s, op->args[i], id, root);
-        }
-    } else if (!is_leaf(op->code)) {
-        bool index = op->code == IR_REPEAT && is_index(s->p, op->args[0]);
-        if (index)
-            keep_index(s, op->args[0]);
-        for (uint32_t i = index ? 1 : 0; i < op->n_args; i++) {
-            s->used[op->args[i]] = true;
-            if (op->code != IR_GET)
-                want_array(s, op->args[i]);
-        }
+        return;
     }
+    if (op->code == IR_REPEAT && s->index[op->args[0]]) {
+        keep_index(s, op->args[0]);
+        first = 1;
+    }
+    if (op->code != IR_GET)
+        for (uint32_t i = first; i < op->n_args; i++)
+            want_array(s, op->args[i]);
 }
 
 static void analyse(outline *s) {
     list_ops(s, &s->p->body, 0);
-    for (size_t i = 0; i < s->n_order; i++)
-        if (is_computed(ir_at(s->p, s->order[i])->code))
-            s->price[s->order[i]] = price_of(s, ir_at(s->p, s->order[i]));
+    for (size_t i = 0; i < s->n_order; i++) {
+        const ir_op *op = ir_at(s->p, s->order[i]);
+        s->index[s->order[i]] = is_index(s, op);
+        if (outline_is_computed(op->code))
+            s->price[s->order[i]] = price_of(s, op);
+    }
     for (size_t i = s->n_order; i-- > 0;)
         analyse_op(s, s->order[i]);
 }
 
-/* ---- what cannot be done ---- */
 static bool check_op(const outline *s, const ir_op *op, base_str *err) {
-    if (op->code == IR_REPEAT) {
-        const ir_type *t = &ir_at(s->p, op->args[0])->type;
-        if (t->dtype == IR_I64 && t->rank == 0)
-            return true;
-        base_str_addf(err, "program '%s': the number of rounds of a repeat must be an i64", s->p->name);
-        return false;
-    }
     if (op->code != IR_FOLD || outline_is_total(s->p, op) || !(ir_int(op, IR_ATTR_AXES, 0) & 1))
         return true;
     base_str_addf(err, "program '%s': a fold over the first axis of ", s->p->name);
@@ -159,52 +152,34 @@ static bool check_op(const outline *s, const ir_op *op, base_str *err) {
     return false;
 }
 
-/* ---- rewriting ---- */
-static ir_id replace_by_call(outline *s, ir_region *r, ir_id id) {
-    ir_op *op = ir_at(s->p, id);
-    outline_kernel k = outline_make_kernel(s, id);
-    ir_id call = ir_op_new(s->m, s->p, IR_CALL, op->type, k.args, k.n_args);
-    ir_op *c = ir_at(s->p, call);
-    c->span = op->span;
-    ir_set_word(s->m, c, IR_ATTR_CALLEE, k.func->name);
-    ir_set_int(s->m, c, IR_ATTR_GRAPH, -1);
-    ir_set_int(s->m, c, IR_ATTR_DIM, k.rows);
-    ir_append(s->m, r, call);
-    return call;
+static outline new_outline(ir_module *m, ir_func *f, base_arena *a) {
+    uint32_t n = f->n_ops;
+    return (outline){.m = m, .p = f, .scratch = a, .map = pass_map_new(f, a),
+                     .array = base_arena_new_array(a, bool, n), .index = base_arena_new_array(a, bool, n),
+                     .keep = base_arena_new_array(a, bool, n), .used = base_arena_new_array(a, bool, n),
+                     .boundary = base_arena_new_array(a, bool, n), .parent = base_arena_new_array(a, ir_id, n),
+                     .root = base_arena_new_array(a, ir_id, n), .price = base_arena_new_array(a, uint32_t, n),
+                     .at = base_arena_new_array(a, uint32_t, n), .users = base_arena_new_array(a, uint32_t, n),
+                     .group = base_arena_new_array(a, uint32_t, n), .row = base_arena_new_array(a, ir_id, n),
+                     .whole = base_arena_new_array(a, ir_id, n)};
 }
 
-static void rewrite(outline *s, ir_region *r) {
-    ir_region out = {0};
-    for (size_t i = 0; i < r->n; i++) {
-        ir_id id = r->ops[i];
-        ir_op *op = ir_at(s->p, id);
-        bool value = is_computed(op->code) || is_leaf(op->code);
-        if (!value || s->keep[id])
-            ir_append(s->m, &out, id);
-        if (value && s->array[id])
-            s->map.to[id] = replace_by_call(s, &out, id);
-        if (value)
-            continue;
-        for (uint32_t k = op->code == IR_REPEAT && s->keep[op->args[0]] ? 1 : 0; k < op->n_args; k++)
-            op->args[k] = pass_map_find(&s->map, op->args[k]);
-        if (op->region)
-            rewrite(s, op->region);
-    }
-    *r = out;
+static void count_users(outline *s, ir_id array) {
+    outline_chain c = outline_chain_of(s, array);
+    for (size_t i = 0; i < c.n_uses; i++)
+        s->users[c.uses[i].v]++;
 }
 
 static bool outline_func(ir_module *m, ir_func *f, pass_context *ctx, base_str *err) {
-    base_arena *a = ctx->scratch;
-    uint32_t n = f->n_ops;
-    outline s = {.m = m, .p = f, .scratch = a, .map = pass_map_new(f, a),
-                 .array = base_arena_new_array(a, bool, n), .keep = base_arena_new_array(a, bool, n),
-                 .used = base_arena_new_array(a, bool, n), .parent = base_arena_new_array(a, ir_id, n),
-                 .root = base_arena_new_array(a, ir_id, n), .price = base_arena_new_array(a, uint32_t, n)};
+    outline s = new_outline(m, f, ctx->scratch);
     analyse(&s);
     for (size_t i = 0; i < s.n_order; i++)
         if (!check_op(&s, ir_at(f, s.order[i]), err))
             return false;
-    rewrite(&s, &f->body);
+    for (size_t i = 0; i < s.n_order; i++)
+        if (s.array[s.order[i]])
+            count_users(&s, s.order[i]);
+    outline_rewrite(&s, &f->body);
     return true;
 }
 

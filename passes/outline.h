@@ -1,23 +1,44 @@
-/* What outline.c (which values become arrays) and outline_kernel.c (the kernel of one such value) share. */
+/* What the files of the outline pass share: outline.c (which values become arrays), outline_group.c (which of them are
+ * made by one kernel, and the calls), outline_kernel.c (the kernel). */
 #ifndef TIGA_PASSES_OUTLINE_H
 #define TIGA_PASSES_OUTLINE_H
 
 #include "passes/pass_util.h"
 
+/* An array that a kernel reads: by rows, or whole. */
+typedef struct outline_use {
+    ir_id v;
+    bool aligned;
+} outline_use;
+
+/* What one array is computed from. */
+typedef struct outline_chain {
+    ir_id *ops; /* computed on the way, in program order, the array itself last */
+    size_t n_ops, cap_ops;
+    outline_use *uses;
+    size_t n_uses, cap_uses;
+} outline_chain;
+
 typedef struct outline {
     ir_module *m;
     ir_func *p; /* the program */
     base_arena *scratch;
-    pass_map map; /* old value -> call */
+    pass_map map; /* old value -> call, or get of one */
     ir_id *order; /* every operation, in program order */
     size_t n_order, cap_order;
     /* by id */
-    bool *array;     /* becomes an array */
-    bool *keep;      /* stays in the program: number of rounds of a repeat */
-    bool *used;      /* by anything that is used */
-    ir_id *parent;   /* the repeat around */
-    ir_id *root;     /* the array whose kernel computes it; 0: none yet, MANY: several */
-    uint32_t *price; /* of computing it again */
+    bool *array;      /* becomes an array */
+    bool *index;      /* i64 expression of constants and sizes */
+    bool *keep;       /* stays in the program: number of rounds of a repeat */
+    bool *used;       /* by anything that is used */
+    bool *boundary;   /* an operation that stays in the program wants it as an array */
+    ir_id *parent;    /* the repeat around */
+    ir_id *root;      /* the array whose kernel computes it; 0: none yet, MANY: several */
+    uint32_t *price;  /* of computing it again */
+    uint32_t *at;     /* position in order */
+    uint32_t *users;  /* arrays that are computed from this one */
+    uint32_t *group;  /* open group it belongs to, + 1 */
+    ir_id *row, *whole; /* value in the kernel that is being made, by use; 0 between kernels */
     unsigned n_kernels;
 } outline;
 
@@ -25,15 +46,28 @@ typedef struct outline_kernel {
     ir_func *func;
     ir_id *args; /* of the call, in order of its fields */
     size_t n_args, cap_args;
-    ir_dim rows; /* the domain, a dimension of the program */
 } outline_kernel;
 
+/* Arrays that one kernel computes: one domain; all of them rows, or all totals. */
+typedef struct outline_group {
+    ir_id *roots;
+    size_t n, cap;
+    bool *result; /* by root: read by others too */
+    ir_dim rows;  /* a dimension of the program */
+    bool total;
+    outline_use *uses;
+    size_t n_uses, cap_uses;
+} outline_group;
+
+bool outline_is_array(ir_opcode c);    /* is one already */
+bool outline_is_leaf(ir_opcode c);     /* constants and sizes */
+bool outline_is_computed(ir_opcode c); /* element by element, broadcast, fold */
 /* A fold that leaves a scalar. */
 bool outline_is_total(const ir_func *f, const ir_op *op);
 /* Does row i of v belong to row i of the user's result? */
 bool outline_aligned(const ir_func *f, ir_id v, const ir_op *user);
-/* Computed in the kernels that use it. */
-bool outline_is_inline(const outline *s, ir_id v);
-outline_kernel outline_make_kernel(outline *s, ir_id root);
+outline_chain outline_chain_of(outline *s, ir_id root);
+void outline_rewrite(outline *s, ir_region *r);
+outline_kernel outline_make_kernel(outline *s, const outline_group *g);
 
 #endif

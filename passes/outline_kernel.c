@@ -1,4 +1,4 @@
-/* The kernel of one value: the chain of operations that leads to it, down to arrays, which become fields.
+/* The kernel of a group of arrays: the operations that lead to them, down to arrays that exist, which become fields.
  *
  * Shapes lose the axis of the rows; alignment is a matter of each use, so one array can be a field twice, once by
  * rows and once whole. */
@@ -10,7 +10,6 @@ typedef struct maker {
     outline *s;
     ir_builder b; /* into the kernel */
     outline_kernel *k;
-    ir_id *row, *whole; /* by id of the program: the value in the kernel, by use */
 } maker;
 
 static ir_dim to_kernel(maker *mk, ir_dim d) {
@@ -29,12 +28,15 @@ static bool name_taken(const ir_func *f, const char *name) {
     for (size_t i = 0; i < f->n_params; i++)
         if (!strcmp(f->params[i].name, name))
             return true;
-    return !strcmp(name, "out");
+    return false;
 }
 
+/* The program's name for it, where it has one.  Results are called out, out_2, ...: fields begin otherwise. */
 static const char *field_name(maker *mk, ir_id v) {
     const ir_op *op = ir_at(mk->s->p, v);
     const char *want = op->code == IR_PARAM ? mk->s->p->params[ir_int(op, IR_ATTR_FIELD, 0)].name : "t";
+    if (!strcmp(want, "out") || !strncmp(want, "out_", 4))
+        want = base_arena_printf(mk->b.m->arena, "in_%s", want);
     const char *name = want;
     for (unsigned n = 2; name_taken(mk->b.f, name); n++)
         name = base_arena_printf(mk->b.m->arena, "%s_%u", want, n);
@@ -75,19 +77,17 @@ static ir_id leaf(maker *mk, const ir_op *op, bool drop_lead) {
     return id;
 }
 
-static ir_id chain(maker *mk, ir_id v);
-
-/* Operand v of `user`, as the kernel sees it. */
+/* Operand v of `user`, as the kernel sees it. What is computed in the kernel has been by now. */
 static ir_id operand(maker *mk, ir_id v, const ir_op *user) {
     const ir_op *op = ir_at(mk->s->p, v);
     bool aligned = outline_aligned(mk->s->p, v, user);
-    ir_id *memo = aligned ? mk->row : mk->whole;
     bool single = !aligned && op->type.rank && op->type.rank == user->type.rank;
-    if (op->code == IR_CONST || op->code == IR_DIMSIZE)
+    if (outline_is_leaf(op->code))
         return leaf(mk, op, aligned || single);
-    if (!memo[v])
-        memo[v] = outline_is_inline(mk->s, v) ? chain(mk, v) : field(mk, v, aligned);
-    return single ? drop_one(mk, memo[v]) : memo[v];
+    ir_id *known = aligned ? &mk->s->row[v] : &mk->s->whole[v];
+    if (!*known)
+        *known = field(mk, v, aligned);
+    return single ? drop_one(mk, *known) : *known;
 }
 
 static ir_space widest(const maker *mk, const ir_id *args, uint32_t n) {
@@ -98,13 +98,13 @@ static ir_space widest(const maker *mk, const ir_id *args, uint32_t n) {
     return s;
 }
 
-/* The operation v itself, with its operands before it. */
-static ir_id chain(maker *mk, ir_id v) {
+static ir_id compute(maker *mk, ir_id v) {
     const ir_op *op = ir_at(mk->s->p, v);
-    if (!op->n_args)
+    if (outline_is_leaf(op->code))
         return leaf(mk, op, op->type.rank > 0);
     bool total = outline_is_total(mk->s->p, op);
-    ir_id *args = base_arena_new_array(mk->s->scratch, ir_id, op->n_args);
+    ir_id args[3];
+    BASE_CHECK(op->n_args <= 3);
     for (uint32_t i = 0; i < op->n_args; i++)
         args[i] = operand(mk, op->args[i], op);
     ir_type t = local(mk, &op->type, op->type.rank > 0);
@@ -133,18 +133,35 @@ static ir_func *new_kernel(outline *s, base_span span) {
     return f;
 }
 
-outline_kernel outline_make_kernel(outline *s, ir_id root) {
-    const ir_op *op = ir_at(s->p, root);
-    bool total = outline_is_total(s->p, op);
-    const ir_type *over = total ? &ir_at(s->p, op->args[0])->type : &op->type;
-    outline_kernel k = {.func = new_kernel(s, op->span), .rows = over->rank ? over->dim[0] : 1};
-    maker mk = {.s = s, .k = &k, .b = {.m = s->m, .f = k.func, .r = &k.func->body, .span = op->span},
-                .row = base_arena_new_array(s->scratch, ir_id, s->p->n_ops),
-                .whole = base_arena_new_array(s->scratch, ir_id, s->p->n_ops)};
-    ir_id value = chain(&mk, root);
-    ir_param result = {.name = "out", .role = IR_DST, .type = ir_at(k.func, value)->type, .span = op->span};
-    result.type.space = total ? IR_UNIFORM : IR_ROW;
-    base_push(s->m->arena, k.func->results, k.func->n_results, k.func->cap_results, result);
-    ir_emit1(&mk.b, IR_RET, (ir_type){.dtype = IR_NONE}, value);
+static void add_result(maker *mk, ir_id value, bool total) {
+    ir_func *f = mk->b.f;
+    const char *name = f->n_results ? base_arena_printf(mk->b.m->arena, "out_%zu", f->n_results + 1) : "out";
+    ir_param p = {.name = name, .role = IR_DST, .type = ir_at(f, value)->type, .span = mk->b.span};
+    p.type.space = total ? IR_UNIFORM : IR_ROW;
+    base_push(mk->b.m->arena, f->results, f->n_results, f->cap_results, p);
+}
+
+outline_kernel outline_make_kernel(outline *s, const outline_group *g) {
+    base_span span = ir_at(s->p, g->roots[g->n - 1])->span;
+    outline_kernel k = {.func = new_kernel(s, span)};
+    maker mk = {.s = s, .k = &k, .b = {.m = s->m, .f = k.func, .r = &k.func->body, .span = span}};
+    ir_id *out = base_arena_new_array(s->scratch, ir_id, g->n);
+    size_t n_out = 0;
+    for (size_t i = 0; i < g->n; i++) {
+        outline_chain c = outline_chain_of(s, g->roots[i]);
+        for (size_t j = 0; j < c.n_ops; j++) {
+            ir_id v = c.ops[j];
+            ir_id *known = ir_at(s->p, v)->type.rank ? &s->row[v] : &s->whole[v];
+            if (!*known)
+                *known = compute(&mk, v);
+            if (v == g->roots[i] && g->result[i]) {
+                add_result(&mk, *known, g->total);
+                out[n_out++] = *known;
+            }
+        }
+    }
+    ir_emit(&mk.b, IR_RET, (ir_type){.dtype = IR_NONE}, out, n_out);
+    for (size_t i = 0; i < s->n_order; i++)
+        s->row[s->order[i]] = s->whole[s->order[i]] = 0;
     return k;
 }

@@ -93,6 +93,41 @@ static void add_select(maker *k) {
     put(k, ir_emit_elementwise(&k->b, IR_SELECT, (ir_id[]){cond, a, rng_next(k->r, 2) ? c : a}, 3));
 }
 
+static ir_id fold_all(maker *k, ir_id a, const char *kind) {
+    const ir_type *t = type_of(k, a);
+    if (!t->rank)
+        return a;
+    ir_id id = ir_emit1(&k->b, IR_FOLD, ir_scalar(t->dtype), a);
+    ir_set_int(k->b.m, ir_at(k->b.f, id), IR_ATTR_AXES, (1 << t->rank) - 1);
+    ir_set_word(k->b.m, ir_at(k->b.f, id), IR_ATTR_KIND, kind);
+    return id;
+}
+
+static ir_id cast(maker *k, ir_id a, ir_dtype to) {
+    ir_type t = *type_of(k, a);
+    t.dtype = to;
+    return ir_emit1(&k->b, IR_CAST, t, a);
+}
+
+/* Through bool, i32, i64 and f64, and their folds. */
+static void add_other_types(maker *k) {
+    ir_id a = any(k), c = partner(k, a);
+    ir_id less = ir_emit_elementwise(&k->b, IR_LT, (ir_id[]){a, c}, 2);
+    uint32_t way = rng_next(k->r, 5);
+    if (way == 0) {
+        ir_id all = fold_all(k, ir_emit_elementwise(&k->b, IR_NOT, &less, 1), rng_next(k->r, 2) ? "and" : "or");
+        put(k, ir_emit_elementwise(&k->b, IR_SELECT, (ir_id[]){all, a, c}, 3));
+    } else if (way == 1) {
+        ir_id both = ir_emit_elementwise(&k->b, IR_OR, (ir_id[]){less, less}, 2);
+        put(k, cast(k, fold_all(k, cast(k, both, IR_I64), "sum"), IR_F32));
+    } else {
+        static const ir_dtype types[] = {IR_F64, IR_I32, IR_I64};
+        ir_id x = cast(k, a, types[way - 2]), y = cast(k, c, types[way - 2]);
+        ir_id z = ir_emit_elementwise(&k->b, rng_next(k->r, 2) ? IR_MUL : IR_SUB, (ir_id[]){x, y}, 2);
+        put(k, cast(k, rng_next(k->r, 2) ? z : fold_all(k, z, rng_next(k->r, 2) ? "sum" : "max"), IR_F32));
+    }
+}
+
 static void add_leaf(maker *k) {
     static const double values[] = {0.0, -0.0, 1.0, 2.5, -3.0};
     static const char *const names[] = {"x", "y", "w", "v", "one", "tiny", "s"};
@@ -197,7 +232,7 @@ static void add_repeat(maker *k, int depth) {
 
 static void add_ops(maker *k, uint32_t n, int depth) {
     while (n--) {
-        uint32_t what = rng_next(k->r, 20);
+        uint32_t what = rng_next(k->r, 22);
         if (what < 7) add_binary(k);
         else if (what < 10) add_unary(k);
         else if (what < 12) add_select(k);
@@ -205,6 +240,7 @@ static void add_ops(maker *k, uint32_t n, int depth) {
         else if (what < 14) add_broadcast(k);
         else if (what < 16) add_fold(k);
         else if (what < 18) add_call(k);
+        else if (what < 20) add_other_types(k);
         else if (depth < 2) add_repeat(k, depth);
     }
 }
