@@ -187,7 +187,8 @@ bool drv_nvrtc_cubin(const char *text, const char *name, const char *arch, base_
     base_str log = {0};
     drv_nvrtc *n = drv_nvrtc_open(err);
     bool ok = n && drv_nvrtc_compile(n, text, name, arch, cubin, &log);
-    if (n && !ok) base_str_add_n(err, base_str_text(&log), log.len); /* warnings of a good text are dropped */
+    if (n && !ok)
+        base_str_add_n(err, base_str_text(&log), log.len); /* warnings of a good text are dropped */
     base_str_fini(&log);
     drv_nvrtc_close(n);
     return ok;

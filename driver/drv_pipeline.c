@@ -87,7 +87,7 @@ static void warn_unused_defines(job *j, const char *file) {
             continue;
         const char *text = base_arena_printf(j->r->arena, "-D %s=%lld: no kernel and no program has a dimension '%s'",
                                              j->defines[i].name, (long long)j->defines[i].value, j->defines[i].name);
-        drv_result_add_plain(j->r, j->o->warnings_are_errors, "W0001", file, text, j->o->color);
+        drv_result_add_plain(j->r, j->o->warnings_are_errors, "W0011", file, text, j->o->color);
     }
 }
 

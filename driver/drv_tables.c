@@ -63,17 +63,33 @@ const char *tigac_op_levels(size_t i) {
     return d ? words[d->levels & 15] : NULL;
 }
 
+static const fe_error_desc own_errors[] = {
+#define DRV_ERROR(id, title, page) {id, title, page},
+#include "driver/drv_errors.def"
+#undef DRV_ERROR
+};
+#define N_OWN (sizeof own_errors / sizeof *own_errors)
+
+static const fe_error_desc *find_error(const char *id) {
+    for (size_t i = 0; i < N_OWN; i++)
+        if (!strcmp(own_errors[i].id, id))
+            return &own_errors[i];
+    return fe_error_find(id);
+}
+
 const char *tigac_error_id(size_t i) {
-    const fe_error_desc *e = fe_error_at(i);
+    if (i < N_OWN)
+        return own_errors[i].id;
+    const fe_error_desc *e = fe_error_at(i - N_OWN);
     return e ? e->id : NULL;
 }
 
 const char *tigac_error_title(const char *id) {
-    const fe_error_desc *e = fe_error_find(id);
+    const fe_error_desc *e = find_error(id);
     return e ? e->title : NULL;
 }
 
 const char *tigac_error_page(const char *id) {
-    const fe_error_desc *e = fe_error_find(id);
+    const fe_error_desc *e = find_error(id);
     return e ? e->page : NULL;
 }

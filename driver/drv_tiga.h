@@ -35,6 +35,7 @@ typedef struct drv_value_source {
     tiga_graph *graph; /* of the field; NULL: none */
     const tiga_array *stored; /* values of the graph's file; data NULL: none */
     bool edge_file_order; /* arrays of edges are in the order of the file */
+    bool square; /* rows and sources are the same nodes */
 } drv_value_source;
 /* VALUE: a .npy file, a number, '@' (values of the graph file), '@indegree', '@outdegree'. Exit code. */
 int drv_value_read(tiga_context *ctx, const tiga_field_info *field, const char *text, const drv_value_source *from,

@@ -283,7 +283,8 @@ static int graph_of(const run *r, const tiga_field_info *p) {
 
 static drv_value_source source_of(const run *r, const tiga_field_info *p) {
     int k = graph_of(r, p);
-    return (drv_value_source){k < 0 ? NULL : r->graph[k], k < 0 ? NULL : &r->stored[k], r->file_order};
+    return (drv_value_source){k < 0 ? NULL : r->graph[k], k < 0 ? NULL : &r->stored[k], r->file_order,
+                              r->f->needs_square != 0};
 }
 
 /* ---- inputs -------------------------------------------------------------------------------------------------------- */
@@ -304,10 +305,18 @@ static int unknown_input(const run *r, const named *in) {
     return drv_complain(EXIT_INPUT, "it is declared: %s", r->f->signature);
 }
 
+/* In a program on a square graph f32[g.src] and f32[g.dst] are one type. */
+static bool role_fits(const run *r, int32_t at, int option) {
+    bool nodes = at == TIGA_AT_SRC || at == TIGA_AT_DST || at == TIGA_AT_NODE;
+    if (r->f->is_program && r->f->needs_square && nodes)
+        return option == O_SRC || option == O_DST || option == O_NODE;
+    return !strcmp(options[option].name + 2, drv_role_text(at));
+}
+
 static int read_input(run *r, int32_t at, const named *in) {
     const tiga_field_info *p = &r->f->params[at];
     const char *role = drv_role_text(p->at);
-    if (strcmp(options[in->option].name + 2, role))
+    if (!role_fits(r, p->at, in->option))
         return drv_complain(EXIT_INPUT, "'%s' is declared '%s': write --%s %s", p->name, p->text, role, in->text);
     drv_value_source from = source_of(r, p);
     return drv_value_read(r->ctx, p, in->text + strlen(p->name) + 1, &from, &r->in[at]);

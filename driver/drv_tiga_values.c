@@ -161,7 +161,8 @@ static int from_stored(tiga_context *ctx, const tiga_field_info *f, const drv_va
 
 static int degrees(tiga_context *ctx, const tiga_field_info *f, bool incoming, const drv_value_source *from,
                    tiga_array *out) {
-    bool fits = f->at == TIGA_AT_NODE || f->at == (incoming ? TIGA_AT_DST : TIGA_AT_SRC);
+    bool is_node = f->at == TIGA_AT_SRC || f->at == TIGA_AT_DST || f->at == TIGA_AT_NODE;
+    bool fits = from->square ? is_node : f->at == (incoming ? TIGA_AT_DST : TIGA_AT_SRC);
     if (!fits || f->rank)
         return drv_complain(EXIT_INPUT, "'@%sdegree' is one value per %s; '%s' is not", incoming ? "in" : "out",
                             incoming ? "row" : "source", f->text);
