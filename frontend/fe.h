@@ -14,8 +14,8 @@
 #define FE_MAX_HEIGHT 500         /* of an expression's tree: long chains a + b + c + ... */
 #define FE_MAX_DEPTH 1500         /* of expressions while lowering, inlined functions included */
 #define FE_MAX_OPS 65536          /* operations of one kernel or program, inlined functions included */
-#define FE_MAX_WORK (1u << 21)    /* expressions lowered in one file, inlined functions included */
-#define FE_MAX_ERRORS 100         /* collected; base shows 20 */
+#define FE_MAX_WORK (1u << 20)    /* expressions lowered in one file, inlined functions included */
+#define FE_MAX_ERRORS 100         /* collected, and as many warnings; base shows 20 */
 
 typedef enum fe_error_id {
 #define FE_ERROR(ID, title, text, wrong, right) FE_##ID,

@@ -430,7 +430,7 @@ static ir_id lower_kind(fe_lower *l, const fe_expr *e, ir_dtype want) {
 }
 
 ir_id fe_lower_expr(fe_lower *l, const fe_expr *e, ir_dtype want) {
-    if (l->full)
+    if (l->full || l->c->diags->n_errors >= FE_MAX_ERRORS) /* enough is known */
         return 0;
     if (l->depth >= FE_MAX_DEPTH || ++l->c->work > FE_MAX_WORK) {
         bool deep = l->depth >= FE_MAX_DEPTH;

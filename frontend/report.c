@@ -18,7 +18,8 @@ static char *format(base_arena *a, const char *fmt, va_list ap) {
 base_diag *fe_vreport(fe_context *c, fe_error_id id, base_span span, const char *fmt, va_list ap) {
     const char *text_id = fe_error_at(id)->id;
     base_severity severity = text_id[0] == 'W' ? BASE_WARNING : BASE_ERROR;
-    if (c->diags->n >= FE_MAX_ERRORS && (severity == BASE_WARNING || c->diags->n_errors)) {
+    size_t n_errors = c->diags->n_errors;
+    if ((severity == BASE_WARNING ? c->diags->n - n_errors : n_errors) >= FE_MAX_ERRORS) {
         c->silent = (base_diag){.severity = severity, .id = text_id};
         return &c->silent;
     }

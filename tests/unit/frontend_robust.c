@@ -97,6 +97,41 @@ Test(robust, deep_and_huge_input) {
     expect_id("", " ", 17u << 20, "", "E0104");
 }
 
+/* Functions that call functions: a long chain, and one that doubles with every link. */
+Test(robust, chains_of_functions) {
+    static const char *const BODIES[] = {"-(1 + f%d(x))", "f%d(x) * f%d(x)", "max(f%d(x), nothing(x))"};
+    for (int b = 0; b < 3; b++) {
+        base_str text = {0};
+        for (int i = 3000; i > 0; i--) {
+            base_str_addf(&text, "fn f%d(x: T) -> T = ", i);
+            base_str body = {0};
+            for (const char *at = BODIES[b]; *at; at++)
+                if (at[0] == '%')
+                    base_str_addf(&body, "%d", i - 1), at++;
+                else
+                    base_str_add_n(&body, at, 1);
+            base_str_addf(&text, "%s\n", base_str_text(&body));
+            base_str_fini(&body);
+        }
+        base_str_add(&text, "fn f0(x: T) -> T = x\nkernel k(dst x: f32) -> f32 { return f3000(dst.x) }\n");
+        const char *id;
+        cr_expect_gt(errors_of(base_str_text(&text), &id), 0);
+        cr_expect_str_eq(id, "E0104");
+        base_str_fini(&text);
+    }
+}
+
+Test(robust, errors_are_found_behind_many_warnings) {
+    base_str text = {0};
+    base_str_add(&text, "kernel k(src x: f32) -> f32 {\n");
+    for (int i = 0; i < 300; i++)
+        base_str_addf(&text, "    let a%d = src.x\n", i);
+    base_str_add(&text, "    return reduce sum(src.x)\n}\nkernel l(src x: f32) -> f32 {\n    return reduce sum(src.y + src.z)\n}\n");
+    const char *id;
+    cr_expect_eq(errors_of(base_str_text(&text), &id), 2);
+    base_str_fini(&text);
+}
+
 Test(robust, many_errors_are_cut_off) {
     char *text = repeated(HEAD, "a() + ", 300, "src.x)\n}");
     const char *id;
