@@ -65,6 +65,13 @@ static bool make_module(batch *b) {
     return good;
 }
 
+static void first_difference(const char *a, const char *b, base_str *out) {
+    size_t line = 0, i = 0;
+    for (; a[i] && a[i] == b[i]; i++)
+        if (a[i] == '\n') line = i + 1;
+    base_str_addf(out, "\n  %.*s\n  %.*s", (int)strcspn(a + line, "\n"), a + line, (int)strcspn(b + line, "\n"), b + line);
+}
+
 static bool round_trips(batch *b, const char *text, unsigned levels) {
     base_diags diags;
     base_diags_init(&diags, b->arena, "random.ir", text);
@@ -75,6 +82,7 @@ static bool round_trips(batch *b, const char *text, unsigned levels) {
     if (!same) {
         base_str rendered = {0};
         base_diags_render(&diags, false, &rendered);
+        if (again) first_difference(text, base_str_text(&out), &rendered);
         fail(b, NULL, "-", "text form does not read back", base_str_text(&rendered));
         base_str_fini(&rendered);
     }
@@ -106,7 +114,7 @@ static bool compile(batch *b, int opt_level, tiga_module **out) {
     tigac_status s = tigac_compile(base_str_text(&b->text), b->text.len, &o, &r);
     bool good = s == TIGAC_OK;
     if (!good) fail(b, NULL, "-", opt_level ? "compile -O3" : "compile -O0", r ? (*r->rendered ? r->rendered : r->error) : "?");
-    if (good && opt_level) good = round_trips(b, base_arena_strdup(b->arena, r->outputs[TIGAC_LOOP_IR].bytes), IR_LEVEL_L);
+    if (good && opt_level) good = round_trips(b, base_arena_strdup(b->arena, r->outputs[TIGAC_LOOP_IR].bytes), IR_LEVEL_K | IR_LEVEL_P | IR_LEVEL_L);
     if (good) good = (*out = load(b, &r->outputs[TIGAC_SO])) != NULL;
     tigac_result_free(r);
     return good;
