@@ -45,6 +45,7 @@ typedef struct plan {
     size_t n_parts, cap_parts;
     ir_id *index;       /* by id: i64 values in the schedule */
     ir_id *results;     /* bound */
+    unsigned n_carried;
     bool nested;        /* inside a repeat: what is made is listed, and released after the outermost one */
     ir_id *made;
     size_t n_made, cap_made;
@@ -315,7 +316,7 @@ static void make_carried(plan *s, ir_id id) {
     const ir_op *op = ir_at(s->p, id), *yield = yield_of(s, op);
     carried c = new_carried(s, op);
     for (uint32_t i = 0; i < c.n; i++) {
-        const char *name = base_arena_printf(s->h.scratch, "%s.carried.%u", s->p->name, (unsigned)(s->first[id] + i));
+        const char *name = base_arena_printf(s->h.scratch, "%s.carried.%u", s->p->name, ++s->n_carried);
         c.current[i] = start_of(s, id, op->args[i + 1], &name);
         if (passed_on(s, id, yield, i) >= 0)
             continue;
