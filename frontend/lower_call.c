@@ -278,10 +278,21 @@ static ir_id unknown_function(fe_lower *l, const fe_expr *e) {
     return 0;
 }
 
+/* A kernel may be called mean or max: then a graph as the first argument says that it is meant. */
+static bool begins_with_graph(fe_lower *l, const fe_expr *e) {
+    if (!e->n_args || e->args[0].name || e->args[0].value->kind != FE_EXPR_NAME)
+        return false;
+    const fe_binding *b = fe_lookup(l, e->args[0].value->name);
+    return b && b->kind == FE_BIND_GRAPH;
+}
+
 ir_id fe_lower_call(fe_lower *l, const fe_expr *e, ir_dtype want) {
     fe_decl *decl = e->name->decl;
     const char *text = e->name->text;
+    const fe_func *f = fe_func_find(text);
     ir_dtype t;
+    if (f && !(decl && begins_with_graph(l, e)))
+        return lower_builtin(l, e, f, want);
     if (decl && decl->kind == FE_TOK_FN)
         return fe_lower_inline(l, e, decl, want);
     if (decl && decl->kind == FE_TOK_PROGRAM) {
@@ -293,6 +304,5 @@ ir_id fe_lower_call(fe_lower *l, const fe_expr *e, ir_dtype want) {
         return fe_lower_kernel_call(l, e, decl);
     if (ir_dtype_from_text(text, strlen(text), &t))
         return lower_cast(l, e, t);
-    const fe_func *f = fe_func_find(text);
-    return f ? lower_builtin(l, e, f, want) : unknown_function(l, e);
+    return unknown_function(l, e);
 }

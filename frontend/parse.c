@@ -462,7 +462,9 @@ static void parse_fn(fe_parser *p, fe_decl *d) {
 
 static void register_decl(fe_context *c, fe_decl *d) {
     base_push(c->arena, c->decls, c->n_decls, c->cap_decls, d);
-    if (fe_is_builtin(d->name->text)) {
+    const fe_func *f = d->kind == FE_TOK_FN ? NULL : fe_func_find(d->name->text);
+    bool shared = f && (f->form == FE_FOLD || f->form == FE_PICK || f->form == FE_DOT); /* a call of a kernel begins with a graph */
+    if (fe_is_builtin(d->name->text) && !shared) {
         fe_report(c, FE_E0218, d->span, "'%s' is built in; choose another name", d->name->text);
         d->bad = true;
         return;

@@ -327,6 +327,20 @@ Test(values, pagerank) {
     base_arena_free(c.arena);
 }
 
+Test(values, a_kernel_may_be_called_mean) {
+    compiled c = compile("kernel mean(src x: f32) -> f32 { return reduce mean(src.x, empty = mean_of(1.0)) }\n"
+                         "fn mean_of(x: T) -> T = max(x, 2)\n"
+                         "program p(g: graph, x: f32[g.src]) -> f32 { return mean(mean(g, x = x)) }\n");
+    static const float X[] = {1, 2, 4};
+    float out;
+    ir_call_data call = {.dims = (const int64_t[]){4, 3, 6}, .in = (const void *const[]){NULL, X}};
+    call.graphs = (const ir_graph_data *const[]){&GRAPH, NULL};
+    call.out = (void *const[]){&out};
+    run(&c, "p", IR_LEVEL_PROGRAM, &call);
+    same(out, (5.0f / 3.0f + 4 + 2 + 2.5f) / 4, "mean of means");
+    base_arena_free(c.arena);
+}
+
 Test(values, programs_call_kernels_and_nest_loops) {
     compiled c = compile("kernel stats[F](src x: f32[F], edge w: f32) -> (total: f32[F], best: i64, each: edge f32) {\n"
                          "    return (total = reduce sum(edge.w * src.x), best = reduce argmax(edge.w), each = edge.w * 2)\n"
