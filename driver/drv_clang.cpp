@@ -203,7 +203,7 @@ std::vector<std::string> clang_arguments(const drv_clang_options *o, const std::
         "-fhalf-no-semantic-interposition",
         "-ffp-contract=off",
         "-funwind-tables=2",
-       
+
         "-main-file-name",
         path.substr(1),
         "-x",

@@ -183,7 +183,7 @@ static int unknown_function(run *r) {
     for (int32_t i = 0; i < info->n_functions; i++) {
         const char *name = info->functions[i].name;
         size_t d = base_edit_distance(name, r->function);
-        if (d < best) {
+        if (d < best && d < strlen(name)) {
             best = d;
             nearest = name;
         }
@@ -235,11 +235,20 @@ static const char *graph_path(const run *r, const char *name, int n_wanted) {
 }
 
 static int read_graph(run *r, const char *path) {
-    tiga_graph_file_options o = {.struct_bytes = sizeof o, .progress = drv_progress()};
+    tiga_graph_file_options o = {
+        .struct_bytes = sizeof o, .progress = drv_progress(), .keep_edge_order = r->file_order};
     int k = r->n_graph++;
     tiga_status s = tiga_graph_read(r->ctx, path, &o, &r->graph[k], &r->stored[k]);
     drv_progress_end();
-    return s ? drv_complain_status(r->ctx, s) : EXIT_OK;
+    if (s)
+        return drv_complain_status(r->ctx, s);
+    size_t n = strlen(path);
+    bool rows_only = n >= 4 && !strcmp(path + n - 4, ".npz"); /* the order of such a file is that of the rows */
+    if (r->file_order && !rows_only && !tiga_graph_edge_order(r->graph[k]))
+        return drv_complain(EXIT_INPUT,
+                            "%s: --edge-order=file is not for a symmetric matrix, each of whose entries is two edges",
+                            path);
+    return EXIT_OK;
 }
 
 static bool is_graph(const tiga_field_info *p) { return p->at == TIGA_AT_GRAPH; }
@@ -295,7 +304,7 @@ static int unknown_input(const run *r, const named *in) {
     snprintf(name, sizeof name, "%.*s", (int)(n < 127 ? n : 127), in->text);
     for (int32_t i = 0; i < r->f->n_params; i++) {
         size_t d = base_edit_distance(name, r->f->params[i].name);
-        if (d < best) {
+        if (d < best && d < strlen(r->f->params[i].name)) {
             best = d;
             nearest = r->f->params[i].name;
         }

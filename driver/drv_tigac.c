@@ -292,7 +292,7 @@ static bool choose_kind(invocation *v) {
     }
     v->o.target = v->target ? v->target : implied ? implied : "cpu";
     v->o.emit = TIGAC_EMIT(v->kind);
-    if (v->kind == TIGAC_SO)
+    if (v->kind == TIGAC_SO && !strcmp(v->o.target, "cpu"))
         v->o.emit |= TIGAC_EMIT(TIGAC_HEADER);
     return true;
 }

@@ -26,7 +26,7 @@ tiga_status rt_edgelist_parse(tiga_context *ctx, const rt_text *t, const rt_prog
     status = c.n ? check_size(ctx, t, &c) : rt_fail(ctx, TIGA_E_FORMAT, "%s: holds no edges", t->name);
     rt_edges e = {c.n, c.max_id + 1, c.max_id + 1, c.b, c.a, c.values, c.value_dtype};
     if (status == TIGA_OK)
-        status = rt_graph_from_edges(ctx, t->name, &e, false, out, values);
+        status = rt_graph_from_edges(ctx, t->name, &e, rt_keeps_order(p), out, values);
     rt_edges_fini(&e);
     return status;
 }

@@ -207,7 +207,7 @@ tiga_status rt_mtx_parse(tiga_context *ctx, const rt_text *t, const rt_progress 
     if (status == TIGA_OK && h.symmetry != GENERAL)
         status = expand(ctx, t, &h, &e);
     if (status == TIGA_OK)
-        status = rt_graph_from_edges(ctx, t->name, &e, false, out, values);
+        status = rt_graph_from_edges(ctx, t->name, &e, h.symmetry == GENERAL && rt_keeps_order(p), out, values);
     rt_edges_fini(&e);
     return status;
 }

@@ -138,6 +138,7 @@ typedef struct rt_progress {
     double base, span;                      /* the present phase */
 } rt_progress;
 void rt_progress_report(const rt_progress *p, double fraction);
+static inline bool rt_keeps_order(const rt_progress *p) { return p && p->options && p->options->keep_edge_order; }
 tiga_status rt_text_read(tiga_context *ctx, const char *path, const rt_progress *progress, rt_text *out);
 void rt_text_fini(rt_text *t);
 bool rt_text_is_gzip(const rt_text *t);

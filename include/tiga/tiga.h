@@ -119,6 +119,8 @@ typedef struct tiga_graph_file_options {
     size_t struct_bytes;
     void (*progress)(void *user, double fraction); /* may be NULL */
     void *user;
+    int32_t keep_edge_order; /* 1: tiga_graph_edge_order tells which entry of the file each edge is (edge lists and
+                                general Matrix Market files; 8 bytes an edge) */
 } tiga_graph_file_options;
 TIGA_API tiga_status tiga_graph_read(tiga_context *ctx, const char *path, const tiga_graph_file_options *options,
                                      tiga_graph **out, tiga_array *values);

@@ -1,0 +1,20 @@
+# The command lines, the C API of the compiler, the examples, and an installed copy, from the outside.
+if(TIGA_COMPILER)
+  set(cli_dir ${CMAKE_CURRENT_SOURCE_DIR}/cli)
+  set(TIGA_PYTHON /usr/bin/python3 CACHE FILEPATH "Python with numpy and scipy, for the tests")
+  foreach(test tigac tiga examples install)
+    add_test(NAME cli.${test} COMMAND ${TIGA_PYTHON} -m unittest -q test_${test} WORKING_DIRECTORY ${cli_dir})
+    set_tests_properties(cli.${test} PROPERTIES TIMEOUT 600 LABELS cli ENVIRONMENT
+      "TIGA_BUILD=${CMAKE_BINARY_DIR};PYTHONDONTWRITEBYTECODE=1;TIGA_SANITIZE=${TIGA_SANITIZE}")
+  endforeach()
+
+  add_executable(test_driver_compiler ${cli_dir}/test_compiler.c)
+  target_link_libraries(test_driver_compiler PRIVATE Tiga::tigac Tiga::tiga PkgConfig::CRITERION Threads::Threads
+                                                     ${CMAKE_DL_LIBS})
+  target_compile_options(test_driver_compiler PRIVATE ${TIGA_WARNINGS})
+  add_test(NAME cli.compiler COMMAND test_driver_compiler --quiet)
+  set_tests_properties(cli.compiler PROPERTIES TIMEOUT 300 LABELS cli)
+
+  add_test(NAME cli.lint COMMAND ${TIGA_PYTHON} ${PROJECT_SOURCE_DIR}/tests/lint/lint.py --no-format --build ${CMAKE_BINARY_DIR})
+  set_tests_properties(cli.lint PROPERTIES TIMEOUT 120 LABELS cli)
+endif()

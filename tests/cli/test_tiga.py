@@ -1,0 +1,251 @@
+"""tiga: graph files, running modules, every message a user can meet."""
+import gzip
+import json
+import subprocess
+import unittest
+
+import numpy as np
+import scipy.sparse as sp
+
+from cli import TIGA, TIGAC, WEIGHTED_SUM, CliTest
+
+# Three rows, four columns; row 1 has no edge; (2 <- 0) twice.
+ROWS, COLUMNS, VALUES = [2, 0, 2, 0, 2], [0, 1, 3, 3, 0], [1.0, 2.0, 3.0, 4.0, 5.0]
+
+
+def mtx(rows=ROWS, columns=COLUMNS, values=VALUES, shape=(3, 4)):
+    lines = [f"{r + 1} {c + 1} {v}" for r, c, v in zip(rows, columns, values)]
+    return "\n".join(["%%MatrixMarket matrix coordinate real general", f"{shape[0]} {shape[1]} {len(lines)}", *lines, ""])
+
+
+class Graphs(CliTest):
+    def info(self, name):
+        return json.loads(self.ok(TIGA, "graph", "info", name, "--json"))
+
+    def test_import_and_info(self):
+        self.write("g.mtx", mtx())
+        self.ok(TIGA, "graph", "import", "g.mtx", "g.npz")
+        want = {"rows": 3, "columns": 4, "edges": 5, "empty_rows": 1, "max_degree": 3, "self_loops": 0, "duplicate_edges": 1}
+        for name in ("g.mtx", "g.npz"):
+            have = self.info(name)
+            self.assertEqual({k: have[k] for k in want}, want)
+        a = sp.load_npz(self.dir / "g.npz")
+        self.assertEqual(a.shape, (3, 4))
+        dense = np.zeros((3, 4))
+        np.add.at(dense, (ROWS, COLUMNS), VALUES)
+        np.testing.assert_array_equal(a.toarray(), dense)
+        self.assertIn("largest degree       3", self.ok(TIGA, "graph", "info", "g.npz"))
+
+    def test_edge_list_gzip(self):
+        self.write("links.txt.gz", gzip.compress(b"# from to\n0\t1\r\n2\t1\n1\t0\n"))
+        self.ok(TIGA, "graph", "import", "links.txt.gz", "g.npz")
+        have = self.info("g.npz")
+        self.assertEqual((have["rows"], have["edges"]), (3, 3))
+        a = sp.load_npz(self.dir / "g.npz").toarray()
+        self.assertEqual((a[1, 0], a[1, 2], a[0, 1]), (1, 1, 1))  # an edge enters the row of its second number
+
+    def test_generate(self):
+        self.ok(TIGA, "graph", "generate", "rmat", "--scale", "8", "--edge-factor", "4", "--seed", "7", "a.npz")
+        self.ok(TIGA, "graph", "generate", "rmat", "--scale=8", "--edge-factor=4", "--seed=7", "--threads=1", "b.npz")
+        self.ok(TIGA, "graph", "generate", "rmat", "--scale=8", "--edge-factor=4", "--seed=8", "c.npz")
+        a, b, c = (sp.load_npz(self.dir / f"{n}.npz") for n in "abc")
+        self.assertEqual((a.shape, a.nnz), ((256, 256), 1024))
+        np.testing.assert_array_equal(a.indices, b.indices)
+        self.assertTrue((a.indices != c.indices).any())
+        self.ok(TIGA, "graph", "generate", "uniform", "--nodes", "10", "--degree", "3", "u.npz")
+        np.testing.assert_array_equal(np.diff(sp.load_npz(self.dir / "u.npz").indptr), [3] * 10)
+        self.ok(TIGA, "graph", "generate", "local", "--nodes", "10", "--degree", "3", "l.npz")
+        self.assertEqual(self.info("l.npz")["edges"], 30)
+
+    def test_usage(self):
+        self.fails(2, TIGA, "graph", says="import, info or generate")
+        self.fails(2, TIGA, "graph", "improt", "a", "b", says="unknown action 'improt'")
+        self.fails(2, TIGA, "graph", "import", "a", says="FROM TO.npz")
+        self.fails(2, TIGA, "graph", "generate", "rmat", "a.npz", says="--scale")
+        self.fails(2, TIGA, "graph", "generate", "rmta", "--scale=3", "a.npz", says="rmat uniform local")
+        self.fails(2, TIGA, "graph", "generate", "rmat", "--scale=x", "a.npz", says="not an integer")
+        self.fails(2, TIGA, "graph", "info", "a", "--jsn", says="did you mean '--json'?")
+        self.assertIn("edge-factor", self.ok(TIGA, "graph", "--help"))
+
+    def test_bad_files(self):
+        cases = {
+            "range.mtx": (mtx(rows=[2, 3, 0, 0, 0]), ["range.mtx:4", "4"]),
+            "negative.mtx": (mtx(columns=[0, -3, 1, 1, 1]), ["negative.mtx:4", "-2"]),
+            "short.mtx": (mtx().rsplit("\n", 2)[0] + "\n", ["short.mtx", "4", "5"]),
+            "word.mtx": (mtx().replace("3.0", "three"), ["word.mtx:5", "three"]),
+            "word.txt": ("0 1\n1 x\n", ["word.txt:2", "x"]),
+            "negative.txt": ("0 1\n-1 2\n", ["negative.txt:2", "-1"]),
+            "cut.txt.gz": (gzip.compress(b"0 1\n" * 1000)[:-9], ["cut.txt.gz"]),
+            "empty.mtx": ("", ["empty.mtx"]),
+            "noise.npz": ("PK\3\4 nothing", ["noise.npz"]),
+        }
+        for name, (text, says) in cases.items():
+            with self.subTest(name):
+                self.write(name, text)
+                out = self.fails(1, TIGA, "graph", "import", name, "out.npz", says=says)
+                self.assertEqual(len(out.splitlines()), 1, out)
+        self.assertNotIn("out.npz", self.files())
+        self.fails(1, TIGA, "graph", "info", "none.mtx", says="none.mtx")
+
+
+class Run(CliTest):
+    F = 5
+
+    def setUp(self):
+        super().setUp()
+        self.write("m.tg", WEIGHTED_SUM)
+        self.write("g.mtx", mtx())
+        rng = np.random.default_rng(1)
+        self.x = rng.standard_normal((4, self.F), dtype=np.float32)
+        self.bias = rng.standard_normal((3, self.F), dtype=np.float32)
+        self.w = np.array(VALUES, np.float32)  # in the order of the file
+        for name in ("x", "bias", "w"):
+            np.save(self.dir / f"{name}.npy", getattr(self, name))
+        self.ok(TIGAC, "m.tg", "-o", "m.so")
+        self.base = ["m.so", "weighted_sum", "--graph", "g.mtx", "--src", "x=x.npy", "--dst", "bias=bias.npy"]
+
+    def want(self, w):
+        out = self.bias.copy()
+        for r, c, v in zip(ROWS, COLUMNS, w):
+            out[r] += np.float32(v) * self.x[c]
+        return out
+
+    def test_values_of_the_file(self):
+        self.ok(TIGA, "run", *self.base, "--edge", "w=@", "-o", "out.npy")
+        np.testing.assert_allclose(np.load(self.dir / "out.npy"), self.want(VALUES), rtol=1e-6)
+
+    def test_edge_order(self):
+        rows = np.argsort(ROWS, kind="stable")
+        np.save(self.dir / "by_row.npy", self.w[rows])
+        self.ok(TIGA, "run", *self.base, "--edge", "w=by_row.npy", "-o", "out=a.npy")
+        self.ok(TIGA, "run", *self.base, "--edge", "w=w.npy", "--edge-order=file", "-o", "b.npy")
+        np.testing.assert_allclose(np.load(self.dir / "a.npy"), self.want(VALUES), rtol=1e-6)
+        np.testing.assert_array_equal(np.load(self.dir / "a.npy"), np.load(self.dir / "b.npy"))
+
+    def test_edge_results_in_file_order(self):
+        self.write("e.tg", "kernel twice(src x: f32, edge w: f32) -> edge f32 { return 2 * edge.w + src.x }\n")
+        np.save(self.dir / "one.npy", self.x[:, 0].copy())
+        args = ["e.tg", "twice", "--graph", "g.mtx", "--src", "x=one.npy", "--edge", "w=w.npy"]
+        self.ok(TIGA, "run", *args, "--edge-order=file", "-o", "out.npy")
+        np.testing.assert_allclose(np.load(self.dir / "out.npy"), 2 * self.w + self.x[COLUMNS, 0], rtol=1e-6)
+
+    def test_file_order_of_a_symmetric_file(self):
+        self.write("s.mtx", "%%MatrixMarket matrix coordinate real symmetric\n4 4 2\n2 1 1\n3 3 1\n")
+        self.fails(1, TIGA, "run", "m.so", "weighted_sum", "--graph", "s.mtx", "--edge", "w=@", "--edge-order=file", "--stats",
+                   says="symmetric")
+
+    def test_source(self):
+        stats = self.stats("m.tg", *self.base[1:], "--edge", "w=@", "-D", f"F={self.F}", "-O3", "-o", "out.npy")
+        np.testing.assert_allclose(np.load(self.dir / "out.npy"), self.want(VALUES), rtol=1e-6)
+        self.assertGreater(stats["compile_seconds"], 0)
+        self.fails(1, TIGA, "run", "m.tg", *self.base[1:], "--edge", "w=@", "-D", "F=6", "-o", "out.npy", says=["x", "6"])
+        self.write("bad.tg", "kernel")
+        self.fails(1, TIGA, "run", "bad.tg", "k", "--stats", says="bad.tg:1:")
+
+    def test_stats(self):
+        stats = self.stats(*self.base, "--edge", "w=@", "--threads=2", "--repeat", "3")
+        self.assertEqual(stats["edges"], 5)
+        self.assertEqual(stats["repeat"], 3)
+        self.assertEqual(stats["compile_seconds"], 0)
+        for key in ("load_seconds", "run_seconds", "mean_seconds", "edges_per_second", "bytes_moved"):
+            self.assertGreater(stats[key], 0, key)
+        # every source row once for each use, weights, columns, offsets, bias, result
+        self.assertGreaterEqual(stats["bytes_moved"], 5 * 4 * self.F + 5 * 4 + 2 * 3 * 4 * self.F)
+
+    def test_scalars_and_degrees(self):
+        self.write("s.tg", "kernel k(src d: f32, dst e: i64, edge w: f64, param dt: f32, param on: bool) -> (a: f32, b: i64, c: f64) {\n"
+                           "    return (a = select(on, dt, 0) * reduce sum(src.d), b = dst.e, c = reduce sum(edge.w))\n}\n")
+        args = ["s.tg", "k", "--graph", "g.mtx", "--src", "d=@outdegree", "--dst", "e=@indegree", "--edge", "w=0.5"]
+        self.ok(TIGA, "run", *args, "--param", "dt=0.5", "--param", "on=true", "-o", "a=a.npy", "-o", "b=b.npy", "-o", "c=c.npy")
+        np.testing.assert_array_equal(np.load(self.dir / "a.npy"), np.float32([1.5, 0, 3]))
+        np.testing.assert_array_equal(np.load(self.dir / "b.npy"), [2, 0, 3])
+        np.testing.assert_array_equal(np.load(self.dir / "c.npy"), [1, 0, 1.5])
+        np.save(self.dir / "dt.npy", np.float32(0.5))
+        self.ok(TIGA, "run", *args, "--param", "dt=dt.npy", "--param", "on=0", "-o", "a=a.npy")
+        np.testing.assert_array_equal(np.load(self.dir / "a.npy"), np.float32([0, 0, 0]))
+        self.fails(1, TIGA, "run", *args, "--param", "dt=fast", "--param", "on=1", "-o", "a=a.npy", says=["'fast'", "f32"])
+        self.fails(1, TIGA, "run", *args, "--param", "dt=1", "--param", "on=2", "-o", "a=a.npy", says=["'2'", "bool"])
+        self.fails(2, TIGA, "run", *args, "--param", "dt=1", "--param", "on=1", "-o", "a.npy", says="a b c")
+
+    def test_top(self):
+        self.write("d.tg", "kernel degree() -> i64 { return reduce count() }\n")
+        self.write("names.txt", "red\ngreen\nblue\n")
+        args = ["d.tg", "degree", "--graph", "g.mtx"]
+        lines = self.ok(TIGA, "run", *args, "--top", "2", "--names", "names.txt").split("\n")
+        self.assertEqual([line.split() for line in lines], [["1", "blue", "3"], ["2", "red", "2"], []])
+        lines = self.ok(TIGA, "run", *args, "--top", "9").splitlines()
+        self.assertEqual([line.split() for line in lines], [["1", "2", "3"], ["2", "0", "2"], ["3", "1", "0"]])
+        self.write("names.txt", "red\n")
+        self.fails(1, TIGA, "run", *args, "--top", "2", "--names", "names.txt", says="1 names for 3 rows")
+        self.fails(1, TIGA, "run", *self.base, "--edge", "w=@", "--top", "2", says="rank 2")
+
+    def test_several_graphs(self):
+        self.write("h.mtx", mtx(rows=[0, 1, 2, 3], columns=[1, 1, 0, 2], values=[1, 1, 1, 1], shape=(4, 3)))
+        self.write("two.tg", "kernel ns(src x: f32) -> f32 { return reduce sum(src.x) }\n"
+                             "program both(g: graph, h: graph, x: f32[g.src], y: f32[h.src]) -> (a: f32[g.dst], b: f32[h.dst]) {\n"
+                             "    return (a = ns(g, x = x), b = ns(h, x = y))\n}\n")
+        args = ["run", "two.tg", "both", "--src", "x=1", "--src", "y=2", "-o", "a=a.npy", "-o", "b=b.npy"]
+        self.ok(TIGA, *args, "--graph", "h=h.mtx", "--graph", "g=g.mtx")
+        np.testing.assert_array_equal(np.load(self.dir / "a.npy"), [2, 0, 3])
+        np.testing.assert_array_equal(np.load(self.dir / "b.npy"), [2, 2, 2, 2])
+        self.fails(2, TIGA, *args, "--graph", "g=g.mtx", says="--graph h=FILE")
+
+    def test_mistakes(self):
+        w = ["--edge", "w=@", "-o", "out.npy"]
+        cases = [
+            (2, ["m.so"], "name of a kernel"),
+            (1, ["m.so", "weighted_sun", *self.base[2:], *w], "did you mean 'weighted_sum'?"),
+            (1, ["none.so", *self.base[1:], *w], "none.so"),
+            (1, ["g.mtx", *self.base[1:], *w], "g.mtx"),
+            (2, ["m.so", "weighted_sum", *w], "needs --graph"),
+            (2, [*self.base, "--graph", "g.mtx", *w], "one graph"),
+            (1, [*self.base, "--node", "w=@", "-o", "out.npy"], "write --edge w=@"),
+            (1, [*self.base, "--edge", "v=@", "-o", "out.npy"], "has no parameter 'v'"),
+            (1, [*self.base[:-1], "bais=bias.npy", *w], "did you mean 'bias'?"),
+            (1, [*self.base, "-o", "out.npy"], "'edge w: f32' is missing"),
+            (2, [*self.base, *w, "--src", "x=x.npy"], "given twice"),
+            (2, [*self.base, "--edge", "w=@"], "what shall become of the result?"),
+            (2, [*self.base, *w, "--src", "x"], "NAME=VALUE"),
+            (2, [*self.base, *w, "--edge-order=both"], "rows nor file"),
+            (2, [*self.base, *w, "--thread=2"], "did you mean '--threads'?"),
+            (2, [*self.base, *w, "--threads=0"], "from 1"),
+            (2, [*self.base, *w, "-D", "F=4"], "compiled already"),
+            (1, [*self.base[:-1], "bias=3", *w], "open dimension"),
+            (1, [*self.base[:-1], "bias=none.npy", *w], "none.npy"),
+            (1, [*self.base[:-1], "bias=@indegree", *w], "'@indegree'"),
+            (2, [*self.base[:-1], "bias=@degree", *w], "@outdegree"),
+            (1, [*self.base[:-1], "bias=x.npy", *w], "bias"),
+            (1, [*self.base, "--edge", "w=@", "-o", "no/folder/out.npy"], "no/folder"),
+        ]
+        for code, args, says in cases:
+            with self.subTest(" ".join(args)):
+                self.fails(code, TIGA, "run", *args, says=says)
+        self.assertNotIn("out.npy", self.files())
+
+    def test_wrong_dtype(self):
+        np.save(self.dir / "x.npy", self.x.astype(np.float64))
+        self.fails(1, TIGA, "run", *self.base, "--edge", "w=@", "-o", "out.npy", says=["x.npy", "f64", "f32"])
+
+    def test_no_values_in_the_file(self):
+        self.write("g.mtx", mtx().replace("real", "pattern").replace(".0", "").replace(" 1\n", "\n"))
+        self.write("p.txt", "0 1\n")
+        self.fails(1, TIGA, "run", "m.so", "weighted_sum", "--graph", "p.txt", "--edge", "w=@", "-o", "o.npy", says="no values")
+
+    def test_foreign_module(self):
+        """A module for a processor that this machine is not must be refused before any of its code runs."""
+        text = self.ok(TIGAC, "m.tg", "--emit=c").replace('"",\n    "",', '"future",\n    "avx2,levitation",')
+        self.assertIn("levitation", text)
+        self.write("f.c", text)
+        subprocess.run(["cc", "-O0", "-shared", "-fPIC", "-o", "f.so", "f.c", "-lm"], cwd=self.dir, check=True)
+        self.fails(1, TIGA, "run", "f.so", *self.base[1:], "--edge", "w=@", "-o", "out.npy", says="levitation")
+
+    def test_dispatch(self):
+        self.fails(2, TIGA, says="no command")
+        self.fails(2, TIGA, "rnu", says="did you mean 'run'?")
+        self.assertIn("tiga run", self.ok(TIGA, "--help"))
+        self.assertIn("--edge-order", self.ok(TIGA, "run", "--help"))
+        self.assertRegex(self.ok(TIGA, "--version"), r"^tiga \d+\.\d+\.\d+\n$")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,237 @@
+"""tigac: every option, what is written where, exit codes, messages."""
+import ctypes
+import json
+import os
+import re
+import subprocess
+import unittest
+
+from cli import SOURCE, TIGAC, WEIGHTED_SUM, CliTest
+
+KINDS = ["c", "cuda", "header", "graph-ir", "loop-ir", "task-ir", "llvm-ir", "json"]
+
+
+class Outputs(CliTest):
+    def setUp(self):
+        super().setUp()
+        self.write("m.tg", WEIGHTED_SUM)
+
+    def test_so_and_header(self):
+        self.ok(TIGAC, "m.tg", "-o", "m.so")
+        self.assertEqual(self.files(), ["m.h", "m.so", "m.tg"])
+        lib = ctypes.CDLL(str(self.dir / "m.so"))
+        self.assertTrue(lib.tiga_module_info_v1)
+        self.assertTrue(lib.weighted_sum)  # a plain C function over raw pointers
+        self.assertIn("weighted_sum(", (self.dir / "m.h").read_text())
+
+    def test_so_needs_nothing_but_libc(self):
+        self.write("exp.tg", "kernel k(src x: f32) -> f32 { return reduce sum(exp(src.x)) }\n")
+        self.ok(TIGAC, "exp.tg", "-o", "exp.so")
+        text = subprocess.run(["readelf", "-d", self.dir / "exp.so"], capture_output=True, text=True, check=True).stdout
+        needed = set(re.findall(r"NEEDED.*\[(.*?)\]", text))
+        self.assertLessEqual(needed, {"libm.so.6", "libc.so.6"})
+        self.assertIn("libm.so.6", needed)
+        self.assertIn("SONAME", text)
+
+    def test_default_names(self):
+        self.ok(TIGAC, "m.tg")
+        self.ok(TIGAC, "m.tg", "--emit=obj")
+        self.assertEqual(self.files(), ["m.h", "m.o", "m.so", "m.tg"])
+
+    def test_texts_go_to_stdout(self):
+        for kind in KINDS:
+            with self.subTest(kind):
+                text = self.ok(TIGAC, "m.tg", "--emit", kind)
+                self.assertIn("weighted_sum", text)
+        self.assertEqual(self.files(), ["m.tg"])
+        json.loads(self.ok(TIGAC, "m.tg", "--emit=json"))
+
+    def test_kind_follows_ending(self):
+        for name, sign in [("a.c", "#include"), ("a.cu", "__global__"), ("a.h", "#ifndef"), ("a.ll", "define"), ("a.json", "{")]:
+            with self.subTest(name):
+                self.ok(TIGAC, "m.tg", "-o", name)
+                self.assertIn(sign, (self.dir / name).read_text())
+        self.ok(TIGAC, "m.tg", "-o", "a.o")
+        self.assertEqual((self.dir / "a.o").read_bytes()[:4], b"\x7fELF")
+
+    def test_same_bytes(self):
+        for kind in KINDS:
+            with self.subTest(kind):
+                self.assertEqual(self.ok(TIGAC, "m.tg", "--emit", kind), self.ok(TIGAC, "m.tg", "--emit", kind))
+        self.ok(TIGAC, "m.tg", "-o", "m.so")
+        first = (self.dir / "m.so").read_bytes()
+        self.ok(TIGAC, "m.tg", "-o", "m.so")
+        self.assertEqual(first, (self.dir / "m.so").read_bytes())
+
+    def test_stdin(self):
+        self.assertIn("weighted_sum", self.ok(TIGAC, "-", "--emit=c", stdin=WEIGHTED_SUM))
+        self.ok(TIGAC, "-", "-o", "s.so", stdin=WEIGHTED_SUM)
+        self.assertIn("s.so", self.files())
+        self.fails(2, TIGAC, "-", stdin=WEIGHTED_SUM, says="-o FILE is needed")
+        self.fails(1, TIGAC, "-", "--emit=c", stdin="kernel", says="<stdin>:1:")
+
+    def test_stdout_by_name(self):
+        self.assertTrue(self.run_tool(TIGAC, "m.tg", "-o", "-").stdout.startswith(b"\x7fELF"))
+        self.assertEqual(self.files(), ["m.tg"])
+
+    def test_ir_files_go_on_from_their_level(self):
+        graph, loop, task = (self.ok(TIGAC, "m.tg", f"--emit={k}-ir") for k in ("graph", "loop", "task"))
+        want = self.ok(TIGAC, "m.tg", "--emit=task-ir")
+        for name, text in [("graph.ir", graph), ("loop.ir", loop), ("task.ir", task)]:
+            with self.subTest(name):
+                self.write(name, text)
+                self.assertEqual(self.ok(TIGAC, name, "--emit=task-ir"), want)
+                self.ok(TIGAC, name, "-o", "x.so")
+
+    def test_defines(self):
+        text = self.ok(TIGAC, "m.tg", "-D", "F=7", "--emit=graph-ir")
+        self.assertIn("f32[7]", text)
+        self.assertEqual(text, self.ok(TIGAC, "m.tg", "-DF=7", "--emit=graph-ir"))
+
+    def test_unused_define_warns(self):
+        r = self.run_tool(TIGAC, "m.tg", "-D", "G=7", "-o", "m.so")
+        self.assertEqual(r.returncode, 0)
+        self.assertIn("m.tg: warning[W0011]: -D G=7", r.stderr.decode())
+        self.fails(1, TIGAC, "m.tg", "-D", "G=7", "-Werror", "-o", "n.so", says="W0011")
+        self.assertNotIn("n.so", self.files())
+
+    def test_dependency_file(self):
+        self.write("a b.tg", WEIGHTED_SUM)
+        self.ok(TIGAC, "a b.tg", "-MD", "-o", "out.so")
+        self.assertEqual((self.dir / "out.d").read_text(), "out.so out.h: a\\ b.tg\n")
+        self.ok(TIGAC, "m.tg", "-MF", "deps", "-o", "m.c")
+        self.assertEqual((self.dir / "deps").read_text(), "m.c: m.tg\n")
+        self.fails(2, TIGAC, "m.tg", "-MD", "--emit=c", says="-MD needs")
+
+    def test_levels(self):
+        for level in range(4):
+            self.ok(TIGAC, "m.tg", f"-O{level}", "-o", "m.so")
+        self.fails(2, TIGAC, "m.tg", "-O4", says="0 to 3")
+        self.fails(2, TIGAC, "m.tg", "-Ofast", says="not an integer")
+
+    def test_cpu(self):
+        text = self.ok(TIGAC, "m.tg", "--cpu=x86-64-v3", "--emit=llvm-ir")
+        self.assertIn('"target-cpu"="x86-64-v3"', text)
+        self.fails(2, TIGAC, "m.tg", "--cpu=x86-64v3", "--emit=llvm-ir", says="did you mean 'x86-64-v3'?")
+        module = self.run_tool(TIGAC, "m.tg", "--cpu=x86-64-v3", "-o", "-").stdout
+        self.assertTrue(b",avx2,bmi," in module)  # the features the module may use are recorded
+
+    def test_libm_is_called_as_written(self):
+        self.write("p.tg", "kernel k(src x: f64) -> f64 { return reduce sum(2.0 ^ src.x + sin(0.5)) }\n")
+        text = self.ok(TIGAC, "p.tg", "-O3", "--emit=llvm-ir")
+        called = set(re.findall(r"call .*?@(\w+)\(", text))
+        self.assertIn("pow", called)  # neither exp2(x) nor ldexp: libm's own pow decides the last bit
+        self.assertTrue(called.isdisjoint({"exp2", "ldexp"}), called)
+
+    def test_cuda(self):
+        self.assertIn("__global__", self.ok(TIGAC, "m.tg", "--target=cuda"))
+        self.fails(2, TIGAC, "m.tg", "--target=cuda", "--emit=so", says=["no output 'so'", "cuda", "obj is a cubin"])
+        self.fails(2, TIGAC, "m.tg", "--target=cpu", "--emit=cuda", says="no output 'cuda'")
+        self.fails(2, TIGAC, "m.tg", "--target=gpu", says="unknown target 'gpu'")
+        self.assertEqual(self.files(), ["m.tg"])
+
+    def test_cubin(self):
+        r = self.run_tool(TIGAC, "m.tg", "--target=cuda", "--emit=obj", "--cuda-arch=sm_90", "-o", "m.cubin")
+        if b"NVRTC was not found" in r.stderr:
+            self.assertEqual(r.returncode, 3)
+            self.skipTest("no NVRTC")
+        self.assertEqual(r.returncode, 0, r.stderr.decode())
+        self.assertEqual((self.dir / "m.cubin").read_bytes()[:4], b"\x7fELF")
+        self.fails(2, TIGAC, "m.tg", "-o", "n.cubin", "--cuda-arch=sm_1", says=["sm_1", "sm_90"])
+        self.fails(3, TIGAC, "m.tg", "-o", "n.cubin", env={"TIGA_NVRTC": "/nowhere.so"}, says="/nowhere.so")
+        self.assertNotIn("n.cubin", self.files())
+
+    def test_passes(self):
+        self.assertIn("fold", self.ok(TIGAC, "--list-passes"))
+        r = self.run_tool(TIGAC, "m.tg", "--dump-after=lower", "-o", "m.so")
+        self.assertEqual(r.returncode, 0)
+        self.assertIn("// after lower", r.stderr.decode())
+        self.assertIn("loop @weighted_sum", r.stderr.decode())
+        self.assertIn("rows {", self.ok(TIGAC, "m.tg", "--passes=expand,lower", "--emit=loop-ir"))
+        self.fails(2, TIGAC, "m.tg", "--passes=fuse", "--emit=loop-ir", says="unknown pass 'fuse'")
+        self.fails(2, TIGAC, "m.tg", "--dump-after=fuse", says="unknown pass 'fuse'")
+
+    def test_lists(self):
+        self.assertRegex(self.ok(TIGAC, "--list-ops"), r"(?m)^reduce +kernel")
+        self.assertIn("E0207", self.ok(TIGAC, "--list-errors"))
+        self.assertIn("Right", self.ok(TIGAC, "--explain", "E0207"))
+        self.assertEqual(self.ok(TIGAC, "--explain=e0207"), self.ok(TIGAC, "--explain", "E0207"))
+        self.fails(2, TIGAC, "--explain", "E9999", says="E9999")
+        for line in self.ok(TIGAC, "--list-errors").splitlines():
+            self.ok(TIGAC, "--explain", line.split()[0])
+
+    def test_help_and_version(self):
+        text = self.ok(TIGAC, "--help")
+        for word in ("--emit", "-MD", "--cuda-arch", "exit codes"):
+            self.assertIn(word, text)
+        self.assertRegex(self.ok(TIGAC, "--version"), r"^tigac \d+\.\d+\.\d+ \(LLVM 19")
+
+
+class Mistakes(CliTest):
+    def setUp(self):
+        super().setUp()
+        self.write("m.tg", WEIGHTED_SUM)
+        self.write("bad.tg", WEIGHTED_SUM.replace("edge.w", "edge.v"))
+
+    def test_usage(self):
+        self.fails(2, TIGAC, says="no input file")
+        self.fails(2, TIGAC, "--emitt=c", "m.tg", says="did you mean '--emit'?")
+        self.fails(2, TIGAC, "--emit=d", "m.tg", says="unknown kind 'd'")
+        self.fails(2, TIGAC, "m.tg", "bad.tg", says="one file at a time")
+        self.fails(2, TIGAC, "m.tg", "-D", "F", says="NAME=N")
+        self.fails(2, TIGAC, "m.tg", "-D", "F=x", says="not an integer")
+        self.fails(2, TIGAC, "m.tg", "-D", "F=-1", says="from 0")
+        self.fails(2, TIGAC, "m.tg", "-D", "F=1", "-D", "F=2", says="twice")
+        self.fails(2, TIGAC, "m.tg", "-o", says="needs a value")
+        self.fails(2, TIGAC, "m.tg", "--color=blue", says="auto, always or never")
+        self.fails(2, TIGAC, "m.tg", "--help=x", says="takes no value")
+        self.fails(2, TIGAC, "m.tg", "-o", "m.tg", says="the input and the output")
+        self.assertEqual((self.dir / "m.tg").read_text(), WEIGHTED_SUM)
+
+    def test_wrong_program(self):
+        text = self.fails(1, TIGAC, "bad.tg", "-MD", "-o", "bad.so", says=["bad.tg:2:", "error[E", "^"])
+        self.assertNotIn("\033", text)
+        self.assertEqual(self.files(), ["bad.tg", "m.tg"])
+        self.assertIn("\033[", self.fails(1, TIGAC, "bad.tg", "--color=always"))
+
+    def test_old_output_survives_a_failure(self):
+        self.ok(TIGAC, "m.tg", "-o", "x.so")
+        before = (self.dir / "x.so").read_bytes()
+        self.fails(1, TIGAC, "bad.tg", "-o", "x.so")
+        self.assertEqual(before, (self.dir / "x.so").read_bytes())
+
+    def test_all_errors_in_one_run(self):
+        self.write("two.tg", "kernel a(src x: f32) -> f32 { return src.x }\nkernel b(src x: f32) -> f32 { return reduce sum(src.y) }\n")
+        text = self.fails(1, TIGAC, "two.tg", says=["two.tg:1:", "two.tg:2:"])
+        self.assertLess(text.index("two.tg:1:"), text.index("two.tg:2:"))
+
+    def test_files(self):
+        self.fails(1, TIGAC, "none.tg", says="none.tg")
+        self.fails(1, TIGAC, ".", says="cannot read")
+        self.fails(3, TIGAC, "m.tg", "-o", "no/such/folder/m.so", says="no/such/folder")
+        self.write("zero.tg", b"kernel \0")
+        self.fails(1, TIGAC, "zero.tg", says=["E0001", "byte 7"])
+        self.write("bad.ir", "kernel nonsense")
+        self.fails(1, TIGAC, "bad.ir", says="bad.ir:1:")
+
+    @unittest.skipIf(not os.path.exists("/dev/full"), "no /dev/full")
+    def test_full_disk(self):
+        with open("/dev/full", "wb") as full:
+            r = subprocess.run([TIGAC, "m.tg", "--emit=c"], cwd=self.dir, stdout=full, stderr=subprocess.PIPE)
+        self.assertEqual(r.returncode, 3)
+        self.fails(3, TIGAC, "m.tg", "--emit=c", "-o", "/dev/full", says="/dev/full")
+
+    def test_devices_are_not_replaced(self):
+        self.ok(TIGAC, "m.tg", "--emit=c", "-o", "/dev/null")
+        self.assertFalse(os.path.isfile("/dev/null"))
+
+
+class Documentation(CliTest):
+    def test_errors_are_explained(self):
+        """Every id that docs/errors.md shows has a page."""
+        for id_ in re.findall(r"(?m)^## ([EW]\d{4})", (SOURCE / "docs/errors.md").read_text()):
+            self.ok(TIGAC, "--explain", id_)
+
+
+if __name__ == "__main__":
+    unittest.main()
