@@ -2,6 +2,7 @@
 #include "passes/passes.h"
 
 #include <criterion/criterion.h>
+#include <setjmp.h>
 #include <string.h>
 
 static const char *const kernel_text = "module \"m\"\n"
@@ -131,4 +132,42 @@ Test(passes_pipeline, lists_and_dumps) {
     dumped[0] = '\0';
     cr_assert(run(m, "", "all"));
     cr_expect_str_eq(dumped, "");
+}
+
+/* true: the pipeline came to an end, well or with a reason; false: memory ran out and the arena said so. */
+static bool run_with_failure(ir_module *m, base_arena *a, uint64_t nth, bool *ok, base_str *why) {
+    jmp_buf out;
+    volatile bool ended = false;
+    *base_arena_oom_slot(a) = &out;
+    base_inject_at(BASE_INJECT_ALLOC, nth);
+    if (!setjmp(out)) {
+        pass_context ctx = {.scratch = a};
+        *ok = pass_run_pipeline(m, NULL, 3, &ctx, why);
+        ended = true;
+    }
+    base_inject_at(BASE_INJECT_ALLOC, 0);
+    *base_arena_oom_slot(a) = NULL;
+    return ended;
+}
+
+/* Allocation 1, 2, 3, ... of the pipeline fails, until none is left to fail. */
+Test(passes_pipeline, out_of_memory) {
+    base_str text = {0}, why = {0};
+    cr_assert(base_file_read(TIGA_SOURCE_DIR "/tests/passes/outline.pagerank.ir", &text, &why));
+    size_t failures = 0;
+    for (uint64_t nth = 1; ; nth += 1 + nth / 40) {
+        base_arena *a = base_arena_new();
+        base_diags diags;
+        base_diags_init(&diags, a, "m", base_str_text(&text));
+        ir_module *m = ir_parse(a, "m", base_str_text(&text), &diags);
+        bool ok = false, ended = run_with_failure(m, a, nth, &ok, &why);
+        cr_expect(!ended || ok || why.len || why.failed, "it failed without a reason");
+        failures += !ended || !ok;
+        base_str_fini(&why);
+        base_arena_free(a);
+        if (ended && ok)
+            break;
+    }
+    cr_expect_gt(failures, 100);
+    base_str_fini(&text);
 }
