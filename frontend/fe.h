@@ -136,7 +136,6 @@ struct fe_decl {
     fe_tok_kind kind; /* KERNEL PROGRAM FN */
     bool bad;         /* something is wrong with its head or its body: uses are silent */
     bool open;        /* fn: being inlined just now */
-    bool used;
     fe_name *name;
     base_span span; /* of the name */
     const char *signature;
@@ -328,7 +327,7 @@ ir_id fe_lower_call(fe_lower *l, const fe_expr *e, ir_dtype want);
 ir_id fe_lower_inline(fe_lower *l, const fe_expr *e, fe_decl *fn, ir_dtype want);
 void fe_check_fn(fe_context *c, fe_decl *fn); /* on its own, whether or not it is used */
 ir_id fe_lower_reduce(fe_lower *l, const fe_expr *e);
-ir_id fe_call_result(fe_lower *l, base_span span, ir_id tuple, size_t i); /* one result of several */
+ir_id fe_call_result(fe_lower *l, ir_id tuple, size_t i); /* one result of several */
 ir_id fe_lower_kernel_call(fe_lower *l, const fe_expr *e, fe_decl *callee);
 
 #endif

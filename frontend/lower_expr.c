@@ -269,7 +269,7 @@ static ir_id lower_member(fe_lower *l, const fe_expr *e) {
     fe_nearest near = {.wanted = e->name->text};
     for (size_t i = 0; i < f->n_results; i++) {
         if (strcmp(f->results[i].name, e->name->text) == 0)
-            return fe_call_result(l, e->span, tuple, i);
+            return fe_call_result(l, tuple, i);
         fe_nearest_try(&near, f->results[i].name);
     }
     base_diag *d = fe_report(l->c, FE_E0309, e->name_span, "kernel '%s' has no result '%s'", callee->text, e->name->text);

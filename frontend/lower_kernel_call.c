@@ -235,8 +235,7 @@ static ir_id emit_call(call *k) {
 }
 
 /* The gets of a call stand right behind it, in order. */
-ir_id fe_call_result(fe_lower *l, base_span span, ir_id tuple, size_t i) {
-    (void)span;
+ir_id fe_call_result(fe_lower *l, ir_id tuple, size_t i) {
     ir_id get = tuple + 1 + (ir_id)i;
     BASE_CHECK(get < l->b.f->n_ops && ir_at(l->b.f, get)->code == IR_GET);
     return get;
@@ -244,7 +243,6 @@ ir_id fe_call_result(fe_lower *l, base_span span, ir_id tuple, size_t i) {
 
 ir_id fe_lower_kernel_call(fe_lower *l, const fe_expr *e, fe_decl *decl) {
     fe_context *c = l->c;
-    decl->used = true;
     if (!l->program || l->frame) {
         fe_label(c, fe_report(c, FE_E0222, e->name_span, "kernel '%s' cannot be called here", decl->name->text),
                  "a kernel is called from the body of a program");
