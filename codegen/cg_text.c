@@ -72,7 +72,7 @@ void cg_comment(cg_text *w, const char *text) {
         if ((*p == '*' && p[1] == '/') || (*p == '/' && p[1] == '*')) base_str_add(w->out, " ");
         if (*p == '\n' && p[1]) {
             indent(w);
-            base_str_add(w->out, " * ");
+            base_str_add(w->out, p[1] == '\n' ? " *" : " * ");
         }
     }
     base_str_add(w->out, " */\n");

@@ -1,0 +1,1194 @@
+/* Made from model by tigac test; changes here are lost when it is made again.
+ * Source hash 0123456789abcdef0123456789abcdef. */
+
+/* Every float operation is rounded once: no fused multiply-add behind the program's back. */
+#if defined(__clang__)
+#pragma STDC FP_CONTRACT OFF
+#elif defined(__GNUC__) && (defined(__cplusplus) || !defined(__STRICT_ANSI__)) && (defined(__FMA__) || !defined(__x86_64__))
+#pragma GCC optimize("fp-contract=off")
+#endif
+
+#if defined(TIGA_FREESTANDING) /* no headers at hand: what they would have said */
+typedef __UINT8_TYPE__ uint8_t;
+typedef __INT32_TYPE__ int32_t;
+typedef __UINT32_TYPE__ uint32_t;
+typedef __INT64_TYPE__ int64_t;
+typedef __UINT64_TYPE__ uint64_t;
+typedef __SIZE_TYPE__ size_t;
+#define INT32_MAX 2147483647
+#define INT32_MIN (-INT32_MAX - 1)
+#define INT64_C(n) ((int64_t)n##LL)
+#define INT64_MAX INT64_C(9223372036854775807)
+#define INT64_MIN (-INT64_MAX - 1)
+#define INFINITY __builtin_inff()
+#define NAN __builtin_nanf("")
+#if defined(__cplusplus)
+#define NULL 0
+#else
+#define NULL ((void *)0)
+#define bool _Bool
+#define true 1
+#define false 0
+#endif
+#else
+#include <math.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#endif
+
+/* The contract between a compiled Tiga module and whatever loads it.  This text is embedded verbatim into every
+ * emitted C file, so that file builds on its own; it is also what the runtime includes.  C11 and C++17, no includes
+ * beyond <stdint.h> and <stddef.h>.  Change anything here and raise TIGA_ABI_VERSION. */
+#ifndef TIGA_ABI_H
+#define TIGA_ABI_H
+
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TIGA_ABI_VERSION 1
+
+/* Element types, the same numbers as in the compiler's type table. */
+enum { TIGA_BOOL = 0, TIGA_I32 = 1, TIGA_I64 = 2, TIGA_F32 = 3, TIGA_F64 = 4 };
+
+/* What a parameter or a result is indexed by. TIGA_AT_GRAPH marks a program's graph parameter. */
+enum { TIGA_AT_SRC = 0, TIGA_AT_DST = 1, TIGA_AT_NODE = 2, TIGA_AT_EDGE = 3, TIGA_AT_PARAM = 4, TIGA_AT_GRAPH = 5 };
+
+enum { TIGA_TIER_HOST = 0, TIGA_TIER_DEVICE = 1, TIGA_TIER_PINNED = 2, TIGA_TIER_DISK = 3 };
+
+/* A relation in compressed rows by destination: edges offsets[i] .. offsets[i+1]-1 enter row i. */
+typedef struct tiga_csr {
+    int64_t n_dst, n_src, n_edges;
+    const int64_t *offsets; /* [n_dst + 1] */
+    const void *sources;    /* [n_edges], int32_t or int64_t as source_bits says */
+    int64_t source_bits;    /* 32 or 64 */
+} tiga_csr;
+
+/* What one kernel reads and writes.  Arrays are row-major and dense: first the axis of the role, then the features. */
+typedef struct tiga_launch_args {
+    tiga_csr graph;        /* zero when the kernel walks no edges */
+    int64_t n_rows;        /* size of the domain in rows */
+    const int64_t *dims;   /* one per open dimension of the kernel, in order */
+    void *const *buffers;  /* inputs in order of declaration, then outputs */
+    void *scratch;         /* scratch_bytes(dims) bytes for this thread, 64-byte aligned; NULL when 0 */
+} tiga_launch_args;
+
+/* Computes units row_begin .. row_end-1.  Allocates nothing, starts no threads, touches only its arguments. */
+typedef void (*tiga_rows_fn)(const tiga_launch_args *args, int64_t row_begin, int64_t row_end);
+
+/* One compiled loop nest. A unit is `rows_per_unit` rows of the domain (1 except in full reductions). */
+typedef struct tiga_kernel_code {
+    const char *name;
+    tiga_rows_fn rows32; /* 32-bit sources; also used when the kernel walks no edges */
+    tiga_rows_fn rows64; /* 64-bit sources; NULL when the kernel walks no edges */
+    int64_t (*scratch_bytes)(const int64_t *dims); /* NULL: none */
+    int64_t rows_per_unit;
+    int32_t walks_edges; /* 0 or 1 */
+    int32_t n_buffers, n_outputs, n_dims; /* outputs are the last n_outputs buffers */
+} tiga_kernel_code;
+
+/* A dimension of an array: a constant >= 0, or -1 - i for dims[i] of the function it belongs to. */
+typedef struct tiga_field_info {
+    const char *name;
+    int32_t at;    /* TIGA_AT_* */
+    int32_t dtype; /* TIGA_BOOL .. */
+    int32_t rank;  /* feature axes, without the axis that `at` stands for */
+    int32_t graph; /* programs: index of the parameter that is the graph of `at`; -1 otherwise */
+    int64_t shape[6];
+    const char *text; /* as declared, "src x: f32[F]" */
+} tiga_field_info;
+
+/* The host side of a program, or of one kernel called through a context.  Everything it needs from the runtime comes
+ * through this table; `frame` is the runtime's own state of the one call.  Each int32_t is a tiga_status; nonzero
+ * makes the host function return it at once, and the runtime then releases what the frame still holds. */
+typedef struct tiga_instance tiga_instance;
+typedef struct tiga_host {
+    int64_t abi_version;
+    /* the caller's array for parameter or result `index`, as an instance in its tier */
+    int32_t (*bind_param)(void *frame, int32_t index, tiga_instance **out);
+    int32_t (*bind_result)(void *frame, int32_t index, tiga_instance **out);
+    /* a new buffer; the budget of the tier is checked first */
+    int32_t (*alloc)(void *frame, const char *name, int64_t version, int32_t tier, int64_t bytes, tiga_instance **out);
+    /* resident and pinned until `done`; a read waits for the last write, a write for all readers */
+    int32_t (*acquire)(void *frame, tiga_instance *inst, int32_t write);
+    int32_t (*done)(void *frame, tiga_instance *inst);
+    int32_t (*release)(void *frame, tiga_instance *inst);
+    int32_t (*copy)(void *frame, tiga_instance *from, tiga_instance *to);
+    /* runs `code` over all units of a domain of n_rows rows; graph: parameter index or -1 */
+    int32_t (*launch)(void *frame, const tiga_kernel_code *code, int32_t graph, int64_t n_rows,
+                      tiga_instance *const *buffers, const int64_t *dims);
+    /* element 0 of an acquired instance, as an integer */
+    int32_t (*read_i64)(void *frame, tiga_instance *inst, int64_t *out);
+    int32_t (*read_bool)(void *frame, tiga_instance *inst, int64_t *out);
+    /* called between launches: nonzero stops the program (interruption) */
+    int32_t (*poll)(void *frame);
+} tiga_host;
+
+/* dims: the function's open dimensions; for programs also the sizes of its graphs (see tiga_function_info.dims). */
+typedef int32_t (*tiga_host_fn)(const tiga_host *host, void *frame, const int64_t *dims);
+
+/* One kernel or program of the module, with all that a caller needs to check and call it. */
+typedef struct tiga_function_info {
+    const char *name;
+    const char *signature; /* as written in the source, on one line */
+    int32_t is_program;
+    int32_t n_dims, n_params, n_results;
+    const char *const *dims; /* names; "g.dst", "g.src", "g.edge" are sizes of the graph parameter g; in a kernel the
+                                graph has no name and they are ".dst", ".src", ".edge" when needed */
+    const tiga_field_info *params;  /* programs include the graph parameters; kernels do not */
+    const tiga_field_info *results; /* `at` is TIGA_AT_DST or TIGA_AT_EDGE for kernels */
+    int32_t needs_square; /* n_dst must equal n_src for every graph it uses */
+    tiga_host_fn host;
+    const char *plan; /* the page schedule, as task IR text */
+} tiga_function_info;
+
+/* The one exported symbol of a module: `const tiga_module_info *tiga_module_info_v1(void)`. */
+typedef struct tiga_module_info {
+    int64_t abi_version;
+    int64_t struct_bytes; /* sizeof(tiga_module_info) when it was built */
+    const char *compiler; /* "tigac 0.1.0" */
+    const char *source_name;
+    const char *source_hash; /* 32 hexadecimal digits */
+    const char *target_cpu;  /* LLVM's name */
+    const char *target_features; /* comma-separated features the code may use, "avx2,avx512f,..." */
+    int32_t n_functions, n_kernels;
+    const tiga_function_info *functions;
+    const tiga_kernel_code *kernels;
+} tiga_module_info;
+
+#define TIGA_MODULE_SYMBOL "tiga_module_info_v1"
+
+#ifdef __cplusplus
+}
+#endif
+#endif
+
+#define TIGA_FN static inline
+#if defined(__cplusplus) || defined(_MSC_VER)
+#define TIGA_RESTRICT __restrict
+#else
+#define TIGA_RESTRICT restrict
+#endif
+#if defined(_WIN32)
+#define TIGA_EXPORT __declspec(dllexport)
+#elif defined(__GNUC__)
+#define TIGA_EXPORT __attribute__((visibility("default")))
+#else
+#define TIGA_EXPORT
+#endif
+#define TIGA_TRY(call) \
+    do { \
+        const int32_t tiga_status_ = (call); \
+        if (tiga_status_ != 0) return tiga_status_; \
+    } while (0)
+#if defined(__GNUC__)
+#define TIGA_PREFETCH(address) __builtin_prefetch(address)
+#else
+#define TIGA_PREFETCH(address) ((void)(address))
+#endif
+
+TIGA_FN int64_t tiga_mul_i64(int64_t a, int64_t b) { return (int64_t)((uint64_t)a * (uint64_t)b); }
+TIGA_FN float tiga_collapse_sum_f32(const float *partials) {
+    float p[8];
+    for (int i = 0; i < 8; ++i) p[i] = partials[i] + partials[i + 8];
+    for (int n = 4; n > 0; n /= 2) {
+        for (int i = 0; i < n; ++i) p[i] = p[i] + p[i + n];
+    }
+    return p[0];
+}
+/* Vectors: a value of 16 floats is one, two or four registers, as the target has them. */
+#if defined(TIGA_NO_VECTORS) || !defined(__GNUC__)
+#define TIGA_VECTOR_BYTES 0
+#define TIGA_VECTOR_FN static inline
+#define TIGA_PART(name, element, bytes) typedef element tiga_##name##_part, tiga_##name##_mem;
+#define TIGA_BLEND(part, mask_part, m, a, b) ((m) ? (a) : (b))
+#define TIGA_NOT(m) (!(m))
+#else
+#if defined(__AVX512F__)
+#define TIGA_VECTOR_BYTES 64
+#elif defined(__AVX__)
+#define TIGA_VECTOR_BYTES 32
+#else
+#define TIGA_VECTOR_BYTES 16
+#endif
+#define TIGA_VECTOR_FN static inline __attribute__((always_inline))
+#define TIGA_PART(name, element, bytes) \
+    typedef element tiga_##name##_part __attribute__((vector_size(bytes))); \
+    typedef element tiga_##name##_mem __attribute__((vector_size(bytes), aligned(sizeof(element)), may_alias));
+#define TIGA_BLEND(part, mask_part, m, a, b) ((part)(((m) & (mask_part)(a)) | (~(m) & (mask_part)(b))))
+#define TIGA_NOT(m) (~(m))
+#endif
+#define TIGA_EACH_1(X) X(0)
+#define TIGA_EACH_2(X) X(0) X(1)
+#define TIGA_EACH_4(X) X(0) X(1) X(2) X(3)
+#define TIGA_EACH_8(X) TIGA_EACH_4(X) X(4) X(5) X(6) X(7)
+#define TIGA_EACH_16(X) TIGA_EACH_8(X) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15)
+
+#if TIGA_VECTOR_BYTES == 64
+TIGA_PART(f32x16, float, 64)
+#define TIGA_EACH_f32x16 TIGA_EACH_1
+#elif TIGA_VECTOR_BYTES == 32
+TIGA_PART(f32x16, float, 32)
+#define TIGA_EACH_f32x16 TIGA_EACH_2
+#elif TIGA_VECTOR_BYTES == 16
+TIGA_PART(f32x16, float, 16)
+#define TIGA_EACH_f32x16 TIGA_EACH_4
+#else
+TIGA_PART(f32x16, float, 64)
+#define TIGA_EACH_f32x16 TIGA_EACH_16
+#endif
+typedef struct tiga_f32x16 {
+    tiga_f32x16_part p[16 * sizeof(float) / sizeof(tiga_f32x16_part)];
+} tiga_f32x16;
+#define X(i) r.p[i] = ((const tiga_f32x16_mem *)(const void *)from)[i];
+TIGA_VECTOR_FN tiga_f32x16 tiga_load_f32x16(const float *from) {
+    tiga_f32x16 r;
+    TIGA_EACH_f32x16(X)
+    return r;
+}
+#undef X
+#define X(i) ((tiga_f32x16_mem *)(void *)to)[i] = v.p[i];
+TIGA_VECTOR_FN void tiga_store_f32x16(float *to, tiga_f32x16 v) {
+    TIGA_EACH_f32x16(X)
+}
+#undef X
+#define X(i) r.p[i] = a - zero;
+TIGA_VECTOR_FN tiga_f32x16 tiga_splat_f32x16(float a) {
+    const tiga_f32x16_part zero = {0};
+    tiga_f32x16 r;
+    TIGA_EACH_f32x16(X)
+    return r;
+}
+#undef X
+TIGA_VECTOR_FN tiga_f32x16 tiga_gather32_f32x16(const float *from, const int32_t *rows, int64_t stride) {
+    float t[16];
+    for (int i = 0; i < 16; ++i) t[i] = from[rows[i] * stride];
+    return tiga_load_f32x16(t);
+}
+TIGA_VECTOR_FN tiga_f32x16 tiga_gather64_f32x16(const float *from, const int64_t *rows, int64_t stride) {
+    float t[16];
+    for (int i = 0; i < 16; ++i) t[i] = from[rows[i] * stride];
+    return tiga_load_f32x16(t);
+}
+#define X(i) r.p[i] = a.p[i] + b.p[i];
+TIGA_VECTOR_FN tiga_f32x16 tiga_add_f32x16(tiga_f32x16 a, tiga_f32x16 b) {
+    tiga_f32x16 r;
+    TIGA_EACH_f32x16(X)
+    return r;
+}
+#undef X
+#define X(i) r.p[i] = a.p[i] - b.p[i];
+TIGA_VECTOR_FN tiga_f32x16 tiga_sub_f32x16(tiga_f32x16 a, tiga_f32x16 b) {
+    tiga_f32x16 r;
+    TIGA_EACH_f32x16(X)
+    return r;
+}
+#undef X
+#define X(i) r.p[i] = a.p[i] * b.p[i];
+TIGA_VECTOR_FN tiga_f32x16 tiga_mul_f32x16(tiga_f32x16 a, tiga_f32x16 b) {
+    tiga_f32x16 r;
+    TIGA_EACH_f32x16(X)
+    return r;
+}
+#undef X
+#define X(i) r.p[i] = a.p[i] / b.p[i];
+TIGA_VECTOR_FN tiga_f32x16 tiga_div_f32x16(tiga_f32x16 a, tiga_f32x16 b) {
+    tiga_f32x16 r;
+    TIGA_EACH_f32x16(X)
+    return r;
+}
+#undef X
+
+/* weighted_sum, made by the compiler */
+static void weighted_sum_rows32(const tiga_launch_args *args, int64_t row_begin, int64_t row_end) {
+    const int64_t F = args->dims[0];
+    const int64_t *TIGA_RESTRICT offsets = args->graph.offsets;
+    const int32_t *TIGA_RESTRICT sources = (const int32_t *)args->graph.sources;
+    const float *TIGA_RESTRICT x = (const float *)args->buffers[0];
+    const float *TIGA_RESTRICT w = (const float *)args->buffers[1];
+    const float *TIGA_RESTRICT bias = (const float *)args->buffers[2];
+    float *TIGA_RESTRICT out = (float *)args->buffers[3];
+    const int64_t edge_end = offsets[row_end];
+    for (int64_t i = row_begin; i < row_end; ++i) {
+        {
+            int64_t k0 = 0;
+            for (; k0 + 64 <= F; k0 += 64) {
+                tiga_f32x16 sum_0 = tiga_splat_f32x16(0.0f);
+                tiga_f32x16 sum_16 = tiga_splat_f32x16(0.0f);
+                tiga_f32x16 sum_32 = tiga_splat_f32x16(0.0f);
+                tiga_f32x16 sum_48 = tiga_splat_f32x16(0.0f);
+                for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
+                    if (e + 8 < edge_end) {
+                        const int64_t ahead = sources[e + 8];
+                        TIGA_PREFETCH(&x[ahead * F + k0]);
+                        TIGA_PREFETCH(&x[ahead * F + k0 + 16]);
+                        TIGA_PREFETCH(&x[ahead * F + k0 + 32]);
+                        TIGA_PREFETCH(&x[ahead * F + k0 + 48]);
+                    }
+                    const int64_t j = sources[e];
+                    const float w_e = w[e];
+                    sum_0 = tiga_add_f32x16(sum_0, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0])));
+                    sum_16 = tiga_add_f32x16(sum_16, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0 + 16])));
+                    sum_32 = tiga_add_f32x16(sum_32, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0 + 32])));
+                    sum_48 = tiga_add_f32x16(sum_48, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0 + 48])));
+                }
+                tiga_store_f32x16(&out[i * F + k0], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0]), sum_0));
+                tiga_store_f32x16(&out[i * F + k0 + 16], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0 + 16]), sum_16));
+                tiga_store_f32x16(&out[i * F + k0 + 32], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0 + 32]), sum_32));
+                tiga_store_f32x16(&out[i * F + k0 + 48], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0 + 48]), sum_48));
+            }
+            for (; k0 + 16 <= F; k0 += 16) {
+                tiga_f32x16 sum = tiga_splat_f32x16(0.0f);
+                for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
+                    if (e + 8 < edge_end) {
+                        const int64_t ahead = sources[e + 8];
+                        TIGA_PREFETCH(&x[ahead * F + k0]);
+                    }
+                    const int64_t j = sources[e];
+                    const float w_e = w[e];
+                    sum = tiga_add_f32x16(sum, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0])));
+                }
+                tiga_store_f32x16(&out[i * F + k0], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0]), sum));
+            }
+            if (k0 < F) {
+                const int64_t width = F - k0;
+                float sum[16];
+                for (int64_t l = 0; l < width; ++l) {
+                    sum[l] = 0.0f;
+                }
+                for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
+                    if (e + 8 < edge_end) {
+                        const int64_t ahead = sources[e + 8];
+                        TIGA_PREFETCH(&x[ahead * F + k0]);
+                    }
+                    const int64_t j = sources[e];
+                    const float w_e = w[e];
+                    for (int64_t l = 0; l < width; ++l) {
+                        sum[l] = sum[l] + (w_e * x[j * F + k0 + l]);
+                    }
+                }
+                for (int64_t l = 0; l < width; ++l) {
+                    out[i * F + k0 + l] = bias[i * F + k0 + l] + sum[l];
+                }
+            }
+        }
+    }
+}
+
+static void weighted_sum_rows64(const tiga_launch_args *args, int64_t row_begin, int64_t row_end) {
+    const int64_t F = args->dims[0];
+    const int64_t *TIGA_RESTRICT offsets = args->graph.offsets;
+    const int64_t *TIGA_RESTRICT sources = (const int64_t *)args->graph.sources;
+    const float *TIGA_RESTRICT x = (const float *)args->buffers[0];
+    const float *TIGA_RESTRICT w = (const float *)args->buffers[1];
+    const float *TIGA_RESTRICT bias = (const float *)args->buffers[2];
+    float *TIGA_RESTRICT out = (float *)args->buffers[3];
+    const int64_t edge_end = offsets[row_end];
+    for (int64_t i = row_begin; i < row_end; ++i) {
+        {
+            int64_t k0 = 0;
+            for (; k0 + 64 <= F; k0 += 64) {
+                tiga_f32x16 sum_0 = tiga_splat_f32x16(0.0f);
+                tiga_f32x16 sum_16 = tiga_splat_f32x16(0.0f);
+                tiga_f32x16 sum_32 = tiga_splat_f32x16(0.0f);
+                tiga_f32x16 sum_48 = tiga_splat_f32x16(0.0f);
+                for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
+                    if (e + 8 < edge_end) {
+                        const int64_t ahead = sources[e + 8];
+                        TIGA_PREFETCH(&x[ahead * F + k0]);
+                        TIGA_PREFETCH(&x[ahead * F + k0 + 16]);
+                        TIGA_PREFETCH(&x[ahead * F + k0 + 32]);
+                        TIGA_PREFETCH(&x[ahead * F + k0 + 48]);
+                    }
+                    const int64_t j = sources[e];
+                    const float w_e = w[e];
+                    sum_0 = tiga_add_f32x16(sum_0, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0])));
+                    sum_16 = tiga_add_f32x16(sum_16, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0 + 16])));
+                    sum_32 = tiga_add_f32x16(sum_32, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0 + 32])));
+                    sum_48 = tiga_add_f32x16(sum_48, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0 + 48])));
+                }
+                tiga_store_f32x16(&out[i * F + k0], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0]), sum_0));
+                tiga_store_f32x16(&out[i * F + k0 + 16], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0 + 16]), sum_16));
+                tiga_store_f32x16(&out[i * F + k0 + 32], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0 + 32]), sum_32));
+                tiga_store_f32x16(&out[i * F + k0 + 48], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0 + 48]), sum_48));
+            }
+            for (; k0 + 16 <= F; k0 += 16) {
+                tiga_f32x16 sum = tiga_splat_f32x16(0.0f);
+                for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
+                    if (e + 8 < edge_end) {
+                        const int64_t ahead = sources[e + 8];
+                        TIGA_PREFETCH(&x[ahead * F + k0]);
+                    }
+                    const int64_t j = sources[e];
+                    const float w_e = w[e];
+                    sum = tiga_add_f32x16(sum, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0])));
+                }
+                tiga_store_f32x16(&out[i * F + k0], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0]), sum));
+            }
+            if (k0 < F) {
+                const int64_t width = F - k0;
+                float sum[16];
+                for (int64_t l = 0; l < width; ++l) {
+                    sum[l] = 0.0f;
+                }
+                for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
+                    if (e + 8 < edge_end) {
+                        const int64_t ahead = sources[e + 8];
+                        TIGA_PREFETCH(&x[ahead * F + k0]);
+                    }
+                    const int64_t j = sources[e];
+                    const float w_e = w[e];
+                    for (int64_t l = 0; l < width; ++l) {
+                        sum[l] = sum[l] + (w_e * x[j * F + k0 + l]);
+                    }
+                }
+                for (int64_t l = 0; l < width; ++l) {
+                    out[i * F + k0 + l] = bias[i * F + k0 + l] + sum[l];
+                }
+            }
+        }
+    }
+}
+
+/* smooth, made by the compiler */
+static void smooth_rows32(const tiga_launch_args *args, int64_t row_begin, int64_t row_end) {
+    const int64_t *TIGA_RESTRICT offsets = args->graph.offsets;
+    const int32_t *TIGA_RESTRICT sources = (const int32_t *)args->graph.sources;
+    const float *TIGA_RESTRICT u = (const float *)args->buffers[0];
+    const float *TIGA_RESTRICT dt = (const float *)args->buffers[1];
+    float *TIGA_RESTRICT out = (float *)args->buffers[2];
+    const float dt_value = dt[0];
+    for (int64_t i = row_begin; i < row_end; ++i) {
+        float sum_parts[16];
+        for (int n = 0; n < 16; ++n) sum_parts[n] = 0.0f;
+        const float u_i = u[i];
+        {
+            int64_t e = offsets[i];
+            const int64_t e_end = offsets[i + 1];
+            if (e + 16 <= e_end) {
+                tiga_f32x16 sum = tiga_load_f32x16(&sum_parts[0]);
+                for (; e + 16 <= e_end; e += 16) {
+                    sum = tiga_add_f32x16(sum, tiga_sub_f32x16(tiga_gather32_f32x16(&u[0], &sources[e], 1), tiga_splat_f32x16(u_i)));
+                }
+                tiga_store_f32x16(&sum_parts[0], sum);
+            }
+            for (int64_t n = 0; e < e_end; ++e, ++n) {
+                const int64_t j = sources[e];
+                sum_parts[n & 15] = sum_parts[n & 15] + (u[j] - u_i);
+            }
+        }
+        const float sum = tiga_collapse_sum_f32(sum_parts);
+        out[i] = u_i + (dt_value * sum);
+    }
+}
+
+static void smooth_rows64(const tiga_launch_args *args, int64_t row_begin, int64_t row_end) {
+    const int64_t *TIGA_RESTRICT offsets = args->graph.offsets;
+    const int64_t *TIGA_RESTRICT sources = (const int64_t *)args->graph.sources;
+    const float *TIGA_RESTRICT u = (const float *)args->buffers[0];
+    const float *TIGA_RESTRICT dt = (const float *)args->buffers[1];
+    float *TIGA_RESTRICT out = (float *)args->buffers[2];
+    const float dt_value = dt[0];
+    for (int64_t i = row_begin; i < row_end; ++i) {
+        float sum_parts[16];
+        for (int n = 0; n < 16; ++n) sum_parts[n] = 0.0f;
+        const float u_i = u[i];
+        {
+            int64_t e = offsets[i];
+            const int64_t e_end = offsets[i + 1];
+            if (e + 16 <= e_end) {
+                tiga_f32x16 sum = tiga_load_f32x16(&sum_parts[0]);
+                for (; e + 16 <= e_end; e += 16) {
+                    sum = tiga_add_f32x16(sum, tiga_sub_f32x16(tiga_gather64_f32x16(&u[0], &sources[e], 1), tiga_splat_f32x16(u_i)));
+                }
+                tiga_store_f32x16(&sum_parts[0], sum);
+            }
+            for (int64_t n = 0; e < e_end; ++e, ++n) {
+                const int64_t j = sources[e];
+                sum_parts[n & 15] = sum_parts[n & 15] + (u[j] - u_i);
+            }
+        }
+        const float sum = tiga_collapse_sum_f32(sum_parts);
+        out[i] = u_i + (dt_value * sum);
+    }
+}
+
+/* spread, made by the compiler */
+static void spread_rows32(const tiga_launch_args *args, int64_t row_begin, int64_t row_end) {
+    const int64_t F = args->dims[0];
+    const int64_t *TIGA_RESTRICT offsets = args->graph.offsets;
+    const int32_t *TIGA_RESTRICT sources = (const int32_t *)args->graph.sources;
+    const float *TIGA_RESTRICT x = (const float *)args->buffers[0];
+    const float *TIGA_RESTRICT y = (const float *)args->buffers[1];
+    float *TIGA_RESTRICT near = (float *)args->buffers[2];
+    float *TIGA_RESTRICT score = (float *)args->buffers[3];
+    const int64_t edge_end = offsets[row_end];
+    char *const scratch = (char *)args->scratch;
+    const int64_t scratch_0 = 0;
+    for (int64_t i = row_begin; i < row_end; ++i) {
+        float *const sum = (float *)(void *)(scratch + scratch_0);
+        {
+            int64_t k = 0;
+            for (; k + 16 <= F; k += 16) {
+                tiga_store_f32x16(&sum[k], tiga_splat_f32x16(0.0f));
+            }
+            for (; k < F; ++k) {
+                sum[k] = 0.0f;
+            }
+        }
+        for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
+            if (e + 8 < edge_end) {
+                const int64_t ahead = sources[e + 8];
+                for (int64_t k = 0; k < F; k += 16) TIGA_PREFETCH(&x[ahead * F + k]);
+            }
+            const int64_t j = sources[e];
+            float sum_parts[16];
+            for (int n = 0; n < 16; ++n) sum_parts[n] = 0.0f;
+            float sum_parts_[16];
+            for (int n = 0; n < 16; ++n) sum_parts_[n] = 0.0f;
+            {
+                int64_t k = 0;
+                tiga_f32x16 sum_ = tiga_load_f32x16(&sum_parts[0]);
+                tiga_f32x16 sum2 = tiga_load_f32x16(&sum_parts_[0]);
+                for (; k + 16 <= F; k += 16) {
+                    const tiga_f32x16 y_i = tiga_load_f32x16(&y[i * F + k]);
+                    const tiga_f32x16 x_j = tiga_load_f32x16(&x[j * F + k]);
+                    const tiga_f32x16 t22 = tiga_sub_f32x16(x_j, y_i);
+                    sum_ = tiga_add_f32x16(sum_, tiga_mul_f32x16(t22, t22));
+                    sum2 = tiga_add_f32x16(sum2, tiga_mul_f32x16(x_j, y_i));
+                }
+                tiga_store_f32x16(&sum_parts[0], sum_);
+                tiga_store_f32x16(&sum_parts_[0], sum2);
+                for (; k < F; ++k) {
+                    const float y_i = y[i * F + k];
+                    const float x_j = x[j * F + k];
+                    const float t22 = x_j - y_i;
+                    sum_parts[k & 15] = sum_parts[k & 15] + (t22 * t22);
+                    sum_parts_[k & 15] = sum_parts_[k & 15] + (x_j * y_i);
+                }
+            }
+            const float sum_ = tiga_collapse_sum_f32(sum_parts);
+            const float t28 = 1.0f + sum_;
+            {
+                int64_t k = 0;
+                for (; k + 16 <= F; k += 16) {
+                    tiga_store_f32x16(&sum[k], tiga_add_f32x16(tiga_load_f32x16(&sum[k]), tiga_div_f32x16(tiga_load_f32x16(&x[j * F + k]), tiga_splat_f32x16(t28))));
+                }
+                for (; k < F; ++k) {
+                    sum[k] = sum[k] + (x[j * F + k] / t28);
+                }
+            }
+            const float sum2 = tiga_collapse_sum_f32(sum_parts_);
+            score[e] = sum2;
+        }
+        {
+            int64_t k = 0;
+            for (; k + 16 <= F; k += 16) {
+                tiga_store_f32x16(&near[i * F + k], tiga_load_f32x16(&sum[k]));
+            }
+            for (; k < F; ++k) {
+                near[i * F + k] = sum[k];
+            }
+        }
+    }
+}
+
+static int64_t spread_scratch_bytes(const int64_t *dims) {
+    return (dims[0] * 4 + 63) / 64 * 64;
+}
+
+static void spread_rows64(const tiga_launch_args *args, int64_t row_begin, int64_t row_end) {
+    const int64_t F = args->dims[0];
+    const int64_t *TIGA_RESTRICT offsets = args->graph.offsets;
+    const int64_t *TIGA_RESTRICT sources = (const int64_t *)args->graph.sources;
+    const float *TIGA_RESTRICT x = (const float *)args->buffers[0];
+    const float *TIGA_RESTRICT y = (const float *)args->buffers[1];
+    float *TIGA_RESTRICT near = (float *)args->buffers[2];
+    float *TIGA_RESTRICT score = (float *)args->buffers[3];
+    const int64_t edge_end = offsets[row_end];
+    char *const scratch = (char *)args->scratch;
+    const int64_t scratch_0 = 0;
+    for (int64_t i = row_begin; i < row_end; ++i) {
+        float *const sum = (float *)(void *)(scratch + scratch_0);
+        {
+            int64_t k = 0;
+            for (; k + 16 <= F; k += 16) {
+                tiga_store_f32x16(&sum[k], tiga_splat_f32x16(0.0f));
+            }
+            for (; k < F; ++k) {
+                sum[k] = 0.0f;
+            }
+        }
+        for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
+            if (e + 8 < edge_end) {
+                const int64_t ahead = sources[e + 8];
+                for (int64_t k = 0; k < F; k += 16) TIGA_PREFETCH(&x[ahead * F + k]);
+            }
+            const int64_t j = sources[e];
+            float sum_parts[16];
+            for (int n = 0; n < 16; ++n) sum_parts[n] = 0.0f;
+            float sum_parts_[16];
+            for (int n = 0; n < 16; ++n) sum_parts_[n] = 0.0f;
+            {
+                int64_t k = 0;
+                tiga_f32x16 sum_ = tiga_load_f32x16(&sum_parts[0]);
+                tiga_f32x16 sum2 = tiga_load_f32x16(&sum_parts_[0]);
+                for (; k + 16 <= F; k += 16) {
+                    const tiga_f32x16 y_i = tiga_load_f32x16(&y[i * F + k]);
+                    const tiga_f32x16 x_j = tiga_load_f32x16(&x[j * F + k]);
+                    const tiga_f32x16 t22 = tiga_sub_f32x16(x_j, y_i);
+                    sum_ = tiga_add_f32x16(sum_, tiga_mul_f32x16(t22, t22));
+                    sum2 = tiga_add_f32x16(sum2, tiga_mul_f32x16(x_j, y_i));
+                }
+                tiga_store_f32x16(&sum_parts[0], sum_);
+                tiga_store_f32x16(&sum_parts_[0], sum2);
+                for (; k < F; ++k) {
+                    const float y_i = y[i * F + k];
+                    const float x_j = x[j * F + k];
+                    const float t22 = x_j - y_i;
+                    sum_parts[k & 15] = sum_parts[k & 15] + (t22 * t22);
+                    sum_parts_[k & 15] = sum_parts_[k & 15] + (x_j * y_i);
+                }
+            }
+            const float sum_ = tiga_collapse_sum_f32(sum_parts);
+            const float t28 = 1.0f + sum_;
+            {
+                int64_t k = 0;
+                for (; k + 16 <= F; k += 16) {
+                    tiga_store_f32x16(&sum[k], tiga_add_f32x16(tiga_load_f32x16(&sum[k]), tiga_div_f32x16(tiga_load_f32x16(&x[j * F + k]), tiga_splat_f32x16(t28))));
+                }
+                for (; k < F; ++k) {
+                    sum[k] = sum[k] + (x[j * F + k] / t28);
+                }
+            }
+            const float sum2 = tiga_collapse_sum_f32(sum_parts_);
+            score[e] = sum2;
+        }
+        {
+            int64_t k = 0;
+            for (; k + 16 <= F; k += 16) {
+                tiga_store_f32x16(&near[i * F + k], tiga_load_f32x16(&sum[k]));
+            }
+            for (; k < F; ++k) {
+                near[i * F + k] = sum[k];
+            }
+        }
+    }
+}
+
+/* name, 32-bit sources, 64-bit sources, scratch, rows a unit, walks edges, buffers, outputs, dimensions */
+static const tiga_kernel_code tiga_kernels[] = {
+    {"weighted_sum", weighted_sum_rows32, weighted_sum_rows64, NULL, 1, 1, 4, 1, 1},
+    {"smooth", smooth_rows32, smooth_rows64, NULL, 1, 1, 3, 1, 0},
+    {"spread", spread_rows32, spread_rows64, spread_scratch_bytes, 1, 1, 4, 2, 1},
+};
+
+/* task @weighted_sum[F, .dst](src x: f32[F], edge w: f32, dst bias: f32[F]) -> (out: row f32[F]) exported {
+ *   %1 = bind {kind = param, index = 0, name = x} : instance
+ *   %2 = bind {kind = param, index = 1, name = w} : instance
+ *   %3 = bind {kind = param, index = 2, name = bias} : instance
+ *   %4 = bind {kind = result, index = 0, name = out} : instance
+ *   %5 = dimsize {dim = F} : i64
+ *   %6 = dimsize {dim = .dst} : i64
+ *   pages {pages = 1} {
+ *     %8 = arg {index = 0} : i64
+ *     acquire %1 {mode = read}
+ *     acquire %2 {mode = read}
+ *     acquire %3 {mode = read}
+ *     acquire %4 {mode = write}
+ *     launch %1, %2, %3, %4, %6, %5 {callee = weighted_sum, graph = 0, outputs = 1, buffers = 4}
+ *     done %1
+ *     done %2
+ *     done %3
+ *     done %4
+ *   }
+ *   ret
+ * }
+ */
+static int32_t weighted_sum_host(const tiga_host *host, void *frame, const int64_t *dims) {
+    const int64_t F = dims[0];
+    const int64_t n_dst = dims[1];
+    tiga_instance *x;
+    TIGA_TRY(host->bind_param(frame, 0, &x));
+    tiga_instance *w;
+    TIGA_TRY(host->bind_param(frame, 1, &w));
+    tiga_instance *bias;
+    TIGA_TRY(host->bind_param(frame, 2, &bias));
+    tiga_instance *out;
+    TIGA_TRY(host->bind_result(frame, 0, &out));
+    /* the one page */ {
+        TIGA_TRY(host->acquire(frame, x, 0)); /* read */
+        TIGA_TRY(host->acquire(frame, w, 0)); /* read */
+        TIGA_TRY(host->acquire(frame, bias, 0)); /* read */
+        TIGA_TRY(host->acquire(frame, out, 1)); /* write */
+        TIGA_TRY(host->poll(frame));
+        {
+            tiga_instance *const buffers[] = {x, w, bias, out};
+            const int64_t sizes[] = {F};
+            TIGA_TRY(host->launch(frame, &tiga_kernels[0] /* weighted_sum */, 0, n_dst, buffers, sizes));
+        }
+        TIGA_TRY(host->done(frame, x));
+        TIGA_TRY(host->done(frame, w));
+        TIGA_TRY(host->done(frame, bias));
+        TIGA_TRY(host->done(frame, out));
+    }
+    return 0;
+}
+
+/* task @smooth[.dst](node u: f32, param dt: f32) -> (out: row f32) exported square {
+ *   %1 = bind {kind = param, index = 0, name = u} : instance
+ *   %2 = bind {kind = param, index = 1, name = dt} : instance
+ *   %3 = bind {kind = result, index = 0, name = out} : instance
+ *   %4 = dimsize {dim = .dst} : i64
+ *   pages {pages = 1} {
+ *     %6 = arg {index = 0} : i64
+ *     acquire %1 {mode = read}
+ *     acquire %2 {mode = read}
+ *     acquire %3 {mode = write}
+ *     launch %1, %2, %3, %4 {callee = smooth, graph = 0, outputs = 1, buffers = 3}
+ *     done %1
+ *     done %2
+ *     done %3
+ *   }
+ *   ret
+ * }
+ */
+static int32_t smooth_host(const tiga_host *host, void *frame, const int64_t *dims) {
+    const int64_t n_dst = dims[0];
+    tiga_instance *u;
+    TIGA_TRY(host->bind_param(frame, 0, &u));
+    tiga_instance *dt;
+    TIGA_TRY(host->bind_param(frame, 1, &dt));
+    tiga_instance *out;
+    TIGA_TRY(host->bind_result(frame, 0, &out));
+    /* the one page */ {
+        TIGA_TRY(host->acquire(frame, u, 0)); /* read */
+        TIGA_TRY(host->acquire(frame, dt, 0)); /* read */
+        TIGA_TRY(host->acquire(frame, out, 1)); /* write */
+        TIGA_TRY(host->poll(frame));
+        {
+            tiga_instance *const buffers[] = {u, dt, out};
+            TIGA_TRY(host->launch(frame, &tiga_kernels[1] /* smooth */, 0, n_dst, buffers, NULL));
+        }
+        TIGA_TRY(host->done(frame, u));
+        TIGA_TRY(host->done(frame, dt));
+        TIGA_TRY(host->done(frame, out));
+    }
+    return 0;
+}
+
+/* task @spread[F, .dst](src x: f32[F], dst y: f32[F]) -> (near: row f32[F], score: edge f32) exported {
+ *   %1 = bind {kind = param, index = 0, name = x} : instance
+ *   %2 = bind {kind = param, index = 1, name = y} : instance
+ *   %3 = bind {kind = result, index = 0, name = near} : instance
+ *   %4 = bind {kind = result, index = 1, name = score} : instance
+ *   %5 = dimsize {dim = F} : i64
+ *   %6 = dimsize {dim = .dst} : i64
+ *   pages {pages = 1} {
+ *     %8 = arg {index = 0} : i64
+ *     acquire %1 {mode = read}
+ *     acquire %2 {mode = read}
+ *     acquire %3 {mode = write}
+ *     acquire %4 {mode = write}
+ *     launch %1, %2, %3, %4, %6, %5 {callee = spread, graph = 0, outputs = 2, buffers = 4}
+ *     done %1
+ *     done %2
+ *     done %3
+ *     done %4
+ *   }
+ *   ret
+ * }
+ */
+static int32_t spread_host(const tiga_host *host, void *frame, const int64_t *dims) {
+    const int64_t F = dims[0];
+    const int64_t n_dst = dims[1];
+    tiga_instance *x;
+    TIGA_TRY(host->bind_param(frame, 0, &x));
+    tiga_instance *y;
+    TIGA_TRY(host->bind_param(frame, 1, &y));
+    tiga_instance *near;
+    TIGA_TRY(host->bind_result(frame, 0, &near));
+    tiga_instance *score;
+    TIGA_TRY(host->bind_result(frame, 1, &score));
+    /* the one page */ {
+        TIGA_TRY(host->acquire(frame, x, 0)); /* read */
+        TIGA_TRY(host->acquire(frame, y, 0)); /* read */
+        TIGA_TRY(host->acquire(frame, near, 1)); /* write */
+        TIGA_TRY(host->acquire(frame, score, 1)); /* write */
+        TIGA_TRY(host->poll(frame));
+        {
+            tiga_instance *const buffers[] = {x, y, near, score};
+            const int64_t sizes[] = {F};
+            TIGA_TRY(host->launch(frame, &tiga_kernels[2] /* spread */, 0, n_dst, buffers, sizes));
+        }
+        TIGA_TRY(host->done(frame, x));
+        TIGA_TRY(host->done(frame, y));
+        TIGA_TRY(host->done(frame, near));
+        TIGA_TRY(host->done(frame, score));
+    }
+    return 0;
+}
+
+/* task @relax[g.dst, g.src, g.edge](graph g: graph, param u: f32[g.dst], param rounds: i64, param dt: f32) -> (out: f32[g.dst]) exported square {
+ *   %1 = bind {kind = param, index = 1, name = u} : instance
+ *   %2 = bind {kind = param, index = 2, name = rounds} : instance
+ *   %3 = bind {kind = param, index = 3, name = dt} : instance
+ *   %4 = bind {kind = result, index = 0, name = out} : instance
+ *   %5 = const {value = 4} : i64
+ *   %6 = dimsize {dim = g.dst} : i64
+ *   %7 = mul %5, %6 : i64
+ *   %8 = instance %7 {name = relax.carried.1, version = 0, tier = host} : instance
+ *   %9 = instance %7 {name = relax.carried.1, version = 1, tier = host} : instance
+ *   copy %1, %8
+ *   acquire %2 {mode = read}
+ *   %12 = readi %2 : i64
+ *   done %2
+ *   %14 = repeat %12, %8, %9 : tuple {
+ *     %15 = arg {index = 0} : instance
+ *     %16 = arg {index = 1} : instance
+ *     pages {pages = 1} {
+ *       %18 = arg {index = 0} : i64
+ *       acquire %15 {mode = read}
+ *       acquire %3 {mode = read}
+ *       acquire %16 {mode = write}
+ *       launch %15, %3, %16, %6 {callee = smooth, graph = 0, outputs = 1, buffers = 3}
+ *       done %15
+ *       done %3
+ *       done %16
+ *     }
+ *     yield %16, %15
+ *   }
+ *   %27 = get %14 {index = 0} : instance
+ *   %28 = get %14 {index = 1} : instance
+ *   release %28
+ *   copy %27, %4
+ *   release %27
+ *   ret
+ * }
+ */
+static int32_t relax_host(const tiga_host *host, void *frame, const int64_t *dims) {
+    const int64_t g_dst = dims[0];
+    tiga_instance *u;
+    TIGA_TRY(host->bind_param(frame, 1, &u));
+    tiga_instance *rounds;
+    TIGA_TRY(host->bind_param(frame, 2, &rounds));
+    tiga_instance *dt;
+    TIGA_TRY(host->bind_param(frame, 3, &dt));
+    tiga_instance *out;
+    TIGA_TRY(host->bind_result(frame, 0, &out));
+    const int64_t t7 = tiga_mul_i64(4, g_dst);
+    tiga_instance *relax_carried_1_0;
+    TIGA_TRY(host->alloc(frame, "relax.carried.1", 0, TIGA_TIER_HOST, t7, &relax_carried_1_0));
+    tiga_instance *relax_carried_1_1;
+    TIGA_TRY(host->alloc(frame, "relax.carried.1", 1, TIGA_TIER_HOST, t7, &relax_carried_1_1));
+    TIGA_TRY(host->copy(frame, u, relax_carried_1_0));
+    TIGA_TRY(host->acquire(frame, rounds, 0)); /* read */
+    int64_t rounds_value;
+    TIGA_TRY(host->read_i64(frame, rounds, &rounds_value));
+    TIGA_TRY(host->done(frame, rounds));
+    tiga_instance *carried_0 = relax_carried_1_0;
+    tiga_instance *carried_1 = relax_carried_1_1;
+    for (int64_t round_ = 0; round_ < rounds_value; ++round_) {
+        /* the one page */ {
+            TIGA_TRY(host->acquire(frame, carried_0, 0)); /* read */
+            TIGA_TRY(host->acquire(frame, dt, 0)); /* read */
+            TIGA_TRY(host->acquire(frame, carried_1, 1)); /* write */
+            TIGA_TRY(host->poll(frame));
+            {
+                tiga_instance *const buffers[] = {carried_0, dt, carried_1};
+                TIGA_TRY(host->launch(frame, &tiga_kernels[1] /* smooth */, 0, g_dst, buffers, NULL));
+            }
+            TIGA_TRY(host->done(frame, carried_0));
+            TIGA_TRY(host->done(frame, dt));
+            TIGA_TRY(host->done(frame, carried_1));
+        }
+        tiga_instance *const next_0 = carried_1;
+        tiga_instance *const next_1 = carried_0;
+        carried_0 = next_0;
+        carried_1 = next_1;
+    }
+    TIGA_TRY(host->release(frame, carried_1));
+    TIGA_TRY(host->copy(frame, carried_0, out));
+    TIGA_TRY(host->release(frame, carried_0));
+    return 0;
+}
+
+static const char *const weighted_sum_dims[] = {
+    "F",
+    ".dst",
+};
+static const tiga_field_info weighted_sum_params[] = {
+    {"x", TIGA_AT_SRC, TIGA_F32, 1, -1, {-1},
+     "src x: f32[F]"},
+    {"w", TIGA_AT_EDGE, TIGA_F32, 0, -1, {0},
+     "edge w: f32"},
+    {"bias", TIGA_AT_DST, TIGA_F32, 1, -1, {-1},
+     "dst bias: f32[F]"},
+};
+static const tiga_field_info weighted_sum_results[] = {
+    {"out", TIGA_AT_DST, TIGA_F32, 1, -1, {-1},
+     "out: f32[F]"},
+};
+static const char weighted_sum_plan[] =
+    "task @weighted_sum[F, .dst](src x: f32[F], edge w: f32, dst bias: f32[F]) -> (out: row f32[F]) e"
+    "xported {\n"
+    "  %1 = bind {kind = param, index = 0, name = x} : instance\n"
+    "  %2 = bind {kind = param, index = 1, name = w} : instance\n"
+    "  %3 = bind {kind = param, index = 2, name = bias} : instance\n"
+    "  %4 = bind {kind = result, index = 0, name = out} : instance\n"
+    "  %5 = dimsize {dim = F} : i64\n"
+    "  %6 = dimsize {dim = .dst} : i64\n"
+    "  pages {pages = 1} {\n"
+    "    %8 = arg {index = 0} : i64\n"
+    "    acquire %1 {mode = read}\n"
+    "    acquire %2 {mode = read}\n"
+    "    acquire %3 {mode = read}\n"
+    "    acquire %4 {mode = write}\n"
+    "    launch %1, %2, %3, %4, %6, %5 {callee = weighted_sum, graph = 0, outputs = 1, buffers = 4}\n"
+    "    done %1\n"
+    "    done %2\n"
+    "    done %3\n"
+    "    done %4\n"
+    "  }\n"
+    "  ret\n"
+    "}\n";
+
+static const char *const smooth_dims[] = {
+    ".dst",
+};
+static const tiga_field_info smooth_params[] = {
+    {"u", TIGA_AT_NODE, TIGA_F32, 0, -1, {0},
+     "node u: f32"},
+    {"dt", TIGA_AT_PARAM, TIGA_F32, 0, -1, {0},
+     "param dt: f32"},
+};
+static const tiga_field_info smooth_results[] = {
+    {"out", TIGA_AT_DST, TIGA_F32, 0, -1, {0},
+     "out: f32"},
+};
+static const char smooth_plan[] =
+    "task @smooth[.dst](node u: f32, param dt: f32) -> (out: row f32) exported square {\n"
+    "  %1 = bind {kind = param, index = 0, name = u} : instance\n"
+    "  %2 = bind {kind = param, index = 1, name = dt} : instance\n"
+    "  %3 = bind {kind = result, index = 0, name = out} : instance\n"
+    "  %4 = dimsize {dim = .dst} : i64\n"
+    "  pages {pages = 1} {\n"
+    "    %6 = arg {index = 0} : i64\n"
+    "    acquire %1 {mode = read}\n"
+    "    acquire %2 {mode = read}\n"
+    "    acquire %3 {mode = write}\n"
+    "    launch %1, %2, %3, %4 {callee = smooth, graph = 0, outputs = 1, buffers = 3}\n"
+    "    done %1\n"
+    "    done %2\n"
+    "    done %3\n"
+    "  }\n"
+    "  ret\n"
+    "}\n";
+
+static const char *const spread_dims[] = {
+    "F",
+    ".dst",
+};
+static const tiga_field_info spread_params[] = {
+    {"x", TIGA_AT_SRC, TIGA_F32, 1, -1, {-1},
+     "src x: f32[F]"},
+    {"y", TIGA_AT_DST, TIGA_F32, 1, -1, {-1},
+     "dst y: f32[F]"},
+};
+static const tiga_field_info spread_results[] = {
+    {"near", TIGA_AT_DST, TIGA_F32, 1, -1, {-1},
+     "near: f32[F]"},
+    {"score", TIGA_AT_EDGE, TIGA_F32, 0, -1, {0},
+     "score: edge f32"},
+};
+static const char spread_plan[] =
+    "task @spread[F, .dst](src x: f32[F], dst y: f32[F]) -> (near: row f32[F], score: edge f32) expor"
+    "ted {\n"
+    "  %1 = bind {kind = param, index = 0, name = x} : instance\n"
+    "  %2 = bind {kind = param, index = 1, name = y} : instance\n"
+    "  %3 = bind {kind = result, index = 0, name = near} : instance\n"
+    "  %4 = bind {kind = result, index = 1, name = score} : instance\n"
+    "  %5 = dimsize {dim = F} : i64\n"
+    "  %6 = dimsize {dim = .dst} : i64\n"
+    "  pages {pages = 1} {\n"
+    "    %8 = arg {index = 0} : i64\n"
+    "    acquire %1 {mode = read}\n"
+    "    acquire %2 {mode = read}\n"
+    "    acquire %3 {mode = write}\n"
+    "    acquire %4 {mode = write}\n"
+    "    launch %1, %2, %3, %4, %6, %5 {callee = spread, graph = 0, outputs = 2, buffers = 4}\n"
+    "    done %1\n"
+    "    done %2\n"
+    "    done %3\n"
+    "    done %4\n"
+    "  }\n"
+    "  ret\n"
+    "}\n";
+
+static const char *const relax_dims[] = {
+    "g.dst",
+    "g.src",
+    "g.edge",
+};
+static const tiga_field_info relax_params[] = {
+    {"g", TIGA_AT_GRAPH, 0, 0, -1, {0},
+     "g: graph"},
+    {"u", TIGA_AT_DST, TIGA_F32, 0, 0, {0},
+     "u: f32[g.dst]"},
+    {"rounds", TIGA_AT_PARAM, TIGA_I64, 0, -1, {0},
+     "rounds: i64"},
+    {"dt", TIGA_AT_PARAM, TIGA_F32, 0, -1, {0},
+     "dt: f32"},
+};
+static const tiga_field_info relax_results[] = {
+    {"out", TIGA_AT_DST, TIGA_F32, 0, 0, {0},
+     "out: f32[g.dst]"},
+};
+static const char relax_plan[] =
+    "task @relax[g.dst, g.src, g.edge](graph g: graph, param u: f32[g.dst], param rounds: i64, param "
+    "dt: f32) -> (out: f32[g.dst]) exported square {\n"
+    "  %1 = bind {kind = param, index = 1, name = u} : instance\n"
+    "  %2 = bind {kind = param, index = 2, name = rounds} : instance\n"
+    "  %3 = bind {kind = param, index = 3, name = dt} : instance\n"
+    "  %4 = bind {kind = result, index = 0, name = out} : instance\n"
+    "  %5 = const {value = 4} : i64\n"
+    "  %6 = dimsize {dim = g.dst} : i64\n"
+    "  %7 = mul %5, %6 : i64\n"
+    "  %8 = instance %7 {name = relax.carried.1, version = 0, tier = host} : instance\n"
+    "  %9 = instance %7 {name = relax.carried.1, version = 1, tier = host} : instance\n"
+    "  copy %1, %8\n"
+    "  acquire %2 {mode = read}\n"
+    "  %12 = readi %2 : i64\n"
+    "  done %2\n"
+    "  %14 = repeat %12, %8, %9 : tuple {\n"
+    "    %15 = arg {index = 0} : instance\n"
+    "    %16 = arg {index = 1} : instance\n"
+    "    pages {pages = 1} {\n"
+    "      %18 = arg {index = 0} : i64\n"
+    "      acquire %15 {mode = read}\n"
+    "      acquire %3 {mode = read}\n"
+    "      acquire %16 {mode = write}\n"
+    "      launch %15, %3, %16, %6 {callee = smooth, graph = 0, outputs = 1, buffers = 3}\n"
+    "      done %15\n"
+    "      done %3\n"
+    "      done %16\n"
+    "    }\n"
+    "    yield %16, %15\n"
+    "  }\n"
+    "  %27 = get %14 {index = 0} : instance\n"
+    "  %28 = get %14 {index = 1} : instance\n"
+    "  release %28\n"
+    "  copy %27, %4\n"
+    "  release %27\n"
+    "  ret\n"
+    "}\n";
+
+/* name, signature, is a program, dimensions, parameters, results (counts, then tables), square, host, plan */
+static const tiga_function_info tiga_functions[] = {
+    {"weighted_sum",
+        "weighted_sum",
+        0, 2, 3, 1, weighted_sum_dims, weighted_sum_params, weighted_sum_results, 0, weighted_sum_host, weighted_sum_plan},
+    {"smooth",
+        "smooth",
+        0, 1, 2, 1, smooth_dims, smooth_params, smooth_results, 1, smooth_host, smooth_plan},
+    {"spread",
+        "spread",
+        0, 2, 2, 2, spread_dims, spread_params, spread_results, 0, spread_host, spread_plan},
+    {"relax",
+        "relax",
+        1, 3, 4, 1, relax_dims, relax_params, relax_results, 1, relax_host, relax_plan},
+};
+
+static const tiga_module_info tiga_info = {
+    TIGA_ABI_VERSION, (int64_t)sizeof(tiga_module_info),
+    "tigac test",
+    "model",
+    "0123456789abcdef0123456789abcdef",
+    "",
+    "",
+    4, 3, tiga_functions, tiga_kernels,
+};
+
+/* Another name lets two modules live in one program: -DTIGA_MODULE_SYMBOL_NAME=my_module. */
+#if !defined(TIGA_MODULE_SYMBOL_NAME)
+#define TIGA_MODULE_SYMBOL_NAME tiga_module_info_v1
+#endif
+#if defined(__cplusplus)
+extern "C" {
+#endif
+TIGA_EXPORT const tiga_module_info *TIGA_MODULE_SYMBOL_NAME(void);
+TIGA_EXPORT const tiga_module_info *TIGA_MODULE_SYMBOL_NAME(void) { return &tiga_info; }
+#if defined(__cplusplus)
+}
+#endif
+
+/* The kernels as plain functions over raw pointers; see the header. */
+#if defined(__cplusplus)
+extern "C" {
+#endif
+TIGA_EXPORT void weighted_sum(const tiga_csr *graph, int64_t F, const float *x, const float *w, const float *bias, float *out);
+TIGA_EXPORT void weighted_sum_rows(const tiga_csr *graph, int64_t F, const float *x, const float *w, const float *bias, float *out, int64_t row_begin, int64_t row_end);
+TIGA_EXPORT void smooth(const tiga_csr *graph, const float *u, const float *dt, float *out);
+TIGA_EXPORT void smooth_rows(const tiga_csr *graph, const float *u, const float *dt, float *out, int64_t row_begin, int64_t row_end);
+TIGA_EXPORT void spread(const tiga_csr *graph, int64_t F, const float *x, const float *y, float *near, float *score, void *scratch);
+TIGA_EXPORT void spread_rows(const tiga_csr *graph, int64_t F, const float *x, const float *y, float *near, float *score, void *scratch, int64_t row_begin, int64_t row_end);
+TIGA_EXPORT int64_t spread_scratch(const tiga_csr *graph, int64_t F);
+
+void weighted_sum_rows(const tiga_csr *graph, int64_t F, const float *x, const float *w, const float *bias, float *out, int64_t row_begin, int64_t row_end) {
+    const int64_t tiga_dims[] = {F};
+    void *const tiga_buffers[] = {(void *)x, (void *)w, (void *)bias, (void *)out};
+    const tiga_launch_args tiga_args = {*graph, graph->n_dst, tiga_dims, tiga_buffers, NULL};
+    if (graph->source_bits == 64) {
+        weighted_sum_rows64(&tiga_args, row_begin, row_end);
+        return;
+    }
+    weighted_sum_rows32(&tiga_args, row_begin, row_end);
+}
+
+void weighted_sum(const tiga_csr *graph, int64_t F, const float *x, const float *w, const float *bias, float *out) {
+    weighted_sum_rows(graph, F, x, w, bias, out, 0, graph->n_dst);
+}
+
+
+void smooth_rows(const tiga_csr *graph, const float *u, const float *dt, float *out, int64_t row_begin, int64_t row_end) {
+    const int64_t tiga_dims[] = {0};
+    void *const tiga_buffers[] = {(void *)u, (void *)dt, (void *)out};
+    const tiga_launch_args tiga_args = {*graph, graph->n_dst, tiga_dims, tiga_buffers, NULL};
+    if (graph->source_bits == 64) {
+        smooth_rows64(&tiga_args, row_begin, row_end);
+        return;
+    }
+    smooth_rows32(&tiga_args, row_begin, row_end);
+}
+
+void smooth(const tiga_csr *graph, const float *u, const float *dt, float *out) {
+    smooth_rows(graph, u, dt, out, 0, graph->n_dst);
+}
+
+
+int64_t spread_scratch(const tiga_csr *graph, int64_t F) {
+    const int64_t tiga_dims[] = {F};
+    (void)graph;
+    return spread_scratch_bytes(tiga_dims);
+}
+
+void spread_rows(const tiga_csr *graph, int64_t F, const float *x, const float *y, float *near, float *score, void *scratch, int64_t row_begin, int64_t row_end) {
+    const int64_t tiga_dims[] = {F};
+    void *const tiga_buffers[] = {(void *)x, (void *)y, (void *)near, (void *)score};
+    const tiga_launch_args tiga_args = {*graph, graph->n_dst, tiga_dims, tiga_buffers, scratch};
+    if (graph->source_bits == 64) {
+        spread_rows64(&tiga_args, row_begin, row_end);
+        return;
+    }
+    spread_rows32(&tiga_args, row_begin, row_end);
+}
+
+void spread(const tiga_csr *graph, int64_t F, const float *x, const float *y, float *near, float *score, void *scratch) {
+    spread_rows(graph, F, x, y, near, score, scratch, 0, graph->n_dst);
+}
+
+#if defined(__cplusplus)
+}
+#endif

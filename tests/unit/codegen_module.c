@@ -1,0 +1,153 @@
+/* Whole files: the goldens tests/codegen/model.c and model.h are what is emitted, compile with warnings as errors as C11 and
+ * C++17 under gcc and clang, and tests/codegen/use.c checks their numbers; two modules fit into one program; the manifest;
+ * what cannot be emitted is an error.
+ *
+ * TIGA_UPDATE_GOLDENS=1 writes the goldens instead of comparing. */
+#include "codegen_support.h"
+
+#include <jansson.h>
+
+#define FOLDER TIGA_SOURCE_DIR "/tests/codegen/"
+
+typedef bool emitter(const ir_module *m, const cg_options *o, base_str *out, base_str *err);
+
+static const char *emit(base_arena *a, const char *ir, emitter *fn, const char *header) {
+    base_str out = {0}, err = {0};
+    cg_options o = test_options;
+    o.header_name = header;
+    o.source_name = ir;
+    ir_module *m = test_parse(a, ir, test_read(a, base_arena_printf(a, FOLDER "%s.ir", ir)));
+    cr_assert(fn(m, &o, &out, &err), "%s", base_str_text(&err));
+    const char *text = base_arena_strdup(a, base_str_text(&out));
+    base_str_fini(&out);
+    return text;
+}
+
+static void compare_golden(base_arena *a, const char *name, const char *text) {
+    const char *path = base_arena_printf(a, FOLDER "%s", name);
+    base_str err = {0};
+    if (getenv("TIGA_UPDATE_GOLDENS")) {
+        cr_assert(base_file_write(path, text, strlen(text), &err), "%s", base_str_text(&err));
+        return;
+    }
+    const char *want = test_read(a, path);
+    size_t line = 1, i = 0;
+    for (; want[i] && want[i] == text[i]; ++i) line += want[i] == '\n';
+    cr_assert(want[i] == text[i], "%s:%zu differs from what is emitted; TIGA_UPDATE_GOLDENS=1 writes it anew", path, line);
+}
+
+static void write_all(base_arena *a) {
+    test_write(a, "model.c", emit(a, "model", cg_emit_c, "model.h"));
+    test_write(a, "model.h", emit(a, "model", cg_emit_header, "model.h"));
+    test_write(a, "second.c", emit(a, "second", cg_emit_c, "second.h"));
+    test_write(a, "second.h", emit(a, "second", cg_emit_header, "second.h"));
+    test_write(a, "use.c", test_read(a, FOLDER "use.c"));
+}
+
+Test(codegen_module, goldens) {
+    base_arena *a = base_arena_new();
+    compare_golden(a, "model.c", emit(a, "model", cg_emit_c, "model.h"));
+    compare_golden(a, "model.h", emit(a, "model", cg_emit_header, "model.h"));
+    base_arena_free(a);
+}
+
+Test(codegen_module, a_program_of_two_modules_computes_the_right_numbers, .timeout = 120) {
+    static const char *const builds[][2] = {{"gcc -std=c11 -O0 -fsanitize=address,undefined -fno-sanitize-recover", ""},
+                                            {"clang-19 -std=c11 -O3 -march=native", ""},
+                                            {"g++ -std=c++17 -O3 -march=native", "-x c++"},
+                                            {"clang++-19 -std=c++17 -O1", "-x c++"}};
+    base_arena *a = base_arena_new();
+    write_all(a);
+    for (size_t i = 0; i < sizeof builds / sizeof *builds; ++i) {
+        const char *cc = builds[i][0], *x = builds[i][1];
+        test_shell(a, base_arena_printf(a, "%s" STRICT "%s -c model.c -o model.o", cc, x));
+        test_shell(a, base_arena_printf(a, "%s" STRICT "%s -DTIGA_MODULE_SYMBOL_NAME=second_module -c second.c -o second.o", cc, x));
+        test_shell(a, base_arena_printf(a, "%s -Wall -Wextra -Werror %s -c use.c -o use.o && %s use.o model.o second.o -o use -lm && ./use", cc, x, cc));
+    }
+    test_remove_folder(a);
+    base_arena_free(a);
+}
+
+Test(codegen_module, headers_stand_alone_and_together, .timeout = 60) {
+    static const char *const orders[] = {
+        "#include \"model.h\"\n",
+        "#include \"tiga/tiga.h\"\n#include \"model.h\"\n#include \"second.h\"\n",
+        "#include \"model.h\"\n#include \"second.h\"\n#include \"tiga/tiga.h\"\n",
+        "#include \"model.h\"\n#include \"model.h\"\n#include \"tiga/abi.h\"\n",
+    };
+    base_arena *a = base_arena_new();
+    write_all(a);
+    for (size_t i = 0; i < sizeof orders / sizeof *orders; ++i) {
+        test_write(a, "one.c", base_arena_printf(a, "%sint main(void) { return 0; }\n", orders[i]));
+        const char *flags = STRICT "-pedantic -I" TIGA_SOURCE_DIR "/include -c one.c -o one.o";
+        test_shell(a, base_arena_printf(a, "gcc -std=c11 %s && g++ -x c++ -std=c++17 %s && clang-19 -std=c11 %s && clang++-19 -x c++ -std=c++17 %s", flags,
+                                        flags, flags, flags));
+    }
+    test_remove_folder(a);
+    base_arena_free(a);
+}
+
+static const char *text_at(const json_t *o, const char *key) { return json_string_value(json_object_get(o, key)); }
+
+Test(codegen_module, manifest) {
+    base_arena *a = base_arena_new();
+    json_t *root = json_loads(emit(a, "model", cg_emit_json, "model.h"), 0, NULL);
+    cr_assert(root);
+    cr_assert_str_eq(text_at(root, "compiler"), "tigac test");
+    json_t *kernels = json_object_get(root, "kernels"), *programs = json_object_get(root, "programs");
+    cr_assert_eq(json_array_size(kernels), 3);
+    cr_assert_eq(json_array_size(programs), 1);
+    json_t *ws = json_array_get(kernels, 0), *x = json_array_get(json_object_get(ws, "params"), 0);
+    cr_assert_str_eq(text_at(ws, "name"), "weighted_sum");
+    cr_assert_str_eq(text_at(x, "role"), "src");
+    cr_assert_str_eq(text_at(x, "dtype"), "f32");
+    cr_assert_str_eq(json_string_value(json_array_get(json_object_get(x, "shape"), 0)), "F");
+    json_t *u = json_array_get(json_object_get(json_array_get(programs, 0), "params"), 1);
+    cr_assert_str_eq(text_at(u, "graph"), "g");
+    cr_assert_str_eq(text_at(u, "role"), "dst");
+    cr_assert_eq(json_array_size(json_object_get(u, "shape")), 0);
+    json_decref(root);
+    base_arena_free(a);
+}
+
+static void expect_refusal(const char *ir, const char *part) {
+    base_arena *a = base_arena_new();
+    base_str out = {0}, err = {0};
+    base_diags d;
+    base_diags_init(&d, a, "bad", ir);
+    ir_module *m = ir_parse(a, "bad", ir, &d);
+    cr_assert(m);
+    cr_assert(!cg_emit_c(m, &test_options, &out, &err));
+    cr_assert(strstr(base_str_text(&err), part), "'%s' lacks '%s'", base_str_text(&err), part);
+    base_str_fini(&out);
+    base_str_fini(&err);
+    base_arena_free(a);
+}
+
+Test(codegen_module, refuses_what_it_cannot_emit) {
+    expect_refusal("module \"bad\"\n\ntask @t() -> () {\n  %1 = const {value = 1} : i64\n  launch %1 {callee = none, graph = -1, outputs = 0, buffers = 0}\n  ret\n}\n",
+                   "launch of 'none'");
+    expect_refusal("module \"bad\"\n\ntask @t() -> () {\n  %1 = const {value = 1} : i64\n  %2 = instance %1 {name = a, version = 0, tier = moon} : instance\n  ret\n}\n",
+                   "no tier 'moon'");
+}
+
+/* Functions whose names would be the same in C, or a name of ours. */
+Test(codegen_module, names_of_functions_do_not_meet, .timeout = 60) {
+    static const char *const names[] = {"sum", "sum_rows", "sum_host", "\"a.b\"", "a_b", "exp", "for", "tiga_kernels", "X"};
+    base_arena *a = base_arena_new();
+    base_str text = {0}, out = {0}, err = {0};
+    base_str_add(&text, "module \"names\"\n");
+    for (size_t i = 0; i < sizeof names / sizeof *names; ++i)
+        base_str_addf(&text, "\nloop @%s(dst x: f32, outrow out: f32) domain = rows {\n  rows {\n    %%2 = arg {index = 0} : i64\n"
+                      "    %%3 = load %%2 {field = 0} : f32\n    %%4 = exp %%3 : f32\n    store %%2, %%4 {field = 1}\n  }\n}\n"
+                      "\nkernel @%s(dst x: f32) -> (out: row f32) exported domain = rows {\n  %%1 = field {field = 0, at = dst} : row f32\n  %%2 = exp %%1 : row f32\n  ret %%2\n}\n",
+                      names[i], names[i]);
+    ir_module *m = test_parse(a, "names", base_str_text(&text));
+    cr_assert(cg_emit_c(m, &test_options, &out, &err), "%s", base_str_text(&err));
+    test_write(a, "names.c", base_str_text(&out));
+    test_shell(a, "gcc -std=c11" STRICT "-c names.c -o names.o && clang++-19 -x c++ -std=c++17" STRICT "-c names.c -o names.o");
+    test_remove_folder(a);
+    base_str_fini(&text);
+    base_str_fini(&out);
+    base_arena_free(a);
+}
