@@ -41,6 +41,7 @@ typedef struct sim_module sim_module;
 /* Compiles CUDA C text with the compiler named by CUDA_SIM_CXX (default clang++-19) in a folder of its own below
  * work_dir.  NULL: it does not compile; *log, from malloc, says why.  Free *log in any case. */
 SIM_API sim_module *sim_module_new(const char *text, const char *work_dir, char **log);
+SIM_API void *sim_module_find(sim_module *m, const char *name); /* a variable of the text with C linkage; NULL: none */
 SIM_API void sim_module_free(sim_module *m);
 
 /* ---- launches (sim_core.c) ---- */

@@ -117,11 +117,13 @@ static char *read_all(const char *path) {
 static bool run_compiler(const char *source, const char *object, const char *messages) {
     const char *cxx = getenv("CUDA_SIM_CXX") ? getenv("CUDA_SIM_CXX") : "clang++-19";
     bool clang = strstr(cxx, "clang") != NULL;
-    char *argv[32] = {(char *)cxx, "-x", "c++", "-std=c++17", "-O1", "-g0", "-fPIC", "-shared", "-fsanitize=thread",
+    char *argv[40] = {(char *)cxx, "-x", "c++", "-std=c++17", "-O1", "-g0", "-fPIC", "-shared", "-fsanitize=thread",
                       "-ffp-contract=off", "-fno-builtin", "-fno-exceptions", "-fno-rtti", "-nostdlib", "-Wall", "-Wextra",
                       "-Wno-unknown-pragmas", "-Wno-unused-function", "-Wno-unused-parameter", "-include", CUDA_SIM_HEADER,
                       (char *)source, "-o", (char *)object};
-    int n = 24;
+    int n = 0; /* __CUDACC_RTC__: as under NVRTC, where a text has no headers */
+    while (argv[n])
+        n++;
     if (clang) { /* without these the first read of `x = x + 1` is not checked */
         argv[n++] = "-fno-sanitize-link-runtime";
         argv[n++] = "-mllvm";
@@ -129,7 +131,6 @@ static bool run_compiler(const char *source, const char *object, const char *mes
         argv[n++] = "-fno-vectorize";
         argv[n++] = "-fno-slp-vectorize";
     }
-    argv[n] = NULL;
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, 1, messages, O_WRONLY | O_CREAT | O_TRUNC, 0600);
@@ -218,3 +219,5 @@ void sim_module_free(sim_module *m) {
     dlclose(m->handle);
     free(m);
 }
+
+void *sim_module_find(sim_module *m, const char *name) { return dlsym(m->handle, name); }
