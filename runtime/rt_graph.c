@@ -225,27 +225,34 @@ typedef struct built {
     int64_t *order, *values;
 } built;
 
-static tiga_status allocate(tiga_context *ctx, const rt_edges *e, bool keep_order, bool keep_values, built *b) {
+static tiga_status allocate(tiga_context *ctx, const char *what, const rt_edges *e, bool keep_order, bool keep_values,
+                            built *b) {
     b->csr = (tiga_csr){e->n_dst, e->n_src, e->n, NULL, NULL, rt_bits_for(e->n_src)};
-    tiga_status status = rt_mem_take(ctx, e->n_dst + 1, 8, false, "offsets of the graph", &b->offsets);
+    tiga_status status = rt_mem_take(ctx, e->n_dst + 1, 8, false, what, &b->offsets);
     if (status == TIGA_OK)
-        status = rt_mem_take(ctx, e->n, b->csr.source_bits / 8, false, "sources of the graph", &b->sources);
+        status = rt_mem_take(ctx, e->n, b->csr.source_bits / 8, false, what, &b->sources);
     if (status == TIGA_OK && keep_order)
-        status = rt_mem_take(ctx, e->n, 8, false, "order of the edges", (void **)&b->order);
+        status = rt_mem_take(ctx, e->n, 8, false, what, (void **)&b->order);
     if (status == TIGA_OK && keep_values)
-        status = rt_mem_take(ctx, e->n, 8, false, "values of the edges", (void **)&b->values);
+        status = rt_mem_take(ctx, e->n, 8, false, what, (void **)&b->values);
     b->csr.offsets = b->offsets;
     b->csr.sources = b->sources;
     return status;
 }
 
-tiga_status rt_graph_from_edges(tiga_context *ctx, const char *where, const rt_edges *e, bool keep_order,
-                                tiga_graph **out, tiga_array *values) {
-    (void)where;
+static void drop(built *b) {
+    rt_mem_free(b->offsets);
+    rt_mem_free(b->sources);
+    rt_mem_free(b->order);
+    rt_mem_free(b->values);
+}
+
+tiga_status rt_graph_from_edges(tiga_context *ctx, const char *where, const rt_edges *e, bool keep_order, tiga_graph **out,
+                                tiga_array *values) {
     *out = NULL;
     built b = {0};
     bool keep_values = values && e->values;
-    tiga_status status = allocate(ctx, e, keep_order, keep_values, &b);
+    tiga_status status = allocate(ctx, where, e, keep_order, keep_values, &b);
     if (status == TIGA_OK) {
         rt_sort s = {.n = e->n, .n_keys = e->n_dst, .keys = e->dst, .key_bits = 64, .payload = e->src,
                      .payload_bits = 64, .out_bits = b.csr.source_bits, .payload8 = keep_values ? e->values : NULL,
@@ -257,10 +264,7 @@ tiga_status rt_graph_from_edges(tiga_context *ctx, const char *where, const rt_e
         b.offsets = b.sources = NULL; /* taken, or freed */
     }
     if (status != TIGA_OK) {
-        rt_mem_free(b.offsets);
-        rt_mem_free(b.sources);
-        rt_mem_free(b.order);
-        rt_mem_free(b.values);
+        drop(&b);
         return status;
     }
     (*out)->order = b.order;

@@ -4,6 +4,15 @@
 #include <string.h>
 #include <strings.h>
 
+tiga_status rt_rows_fit(tiga_context *ctx, const rt_text *t, int64_t at, int64_t n_rows) {
+    int64_t n_bytes = (n_rows + 1) * 8;
+    bool over = ctx->memory_limit > 0 && n_bytes > ctx->memory_limit;
+    if (over || (n_bytes >= 64 << 20 && n_bytes > rt_mem_available()))
+        return rt_text_fail(ctx, TIGA_E_MEMORY, t, at, "a graph of %lld rows needs %.1f GiB for the rows alone",
+                            (long long)n_rows, (double)n_bytes / (1 << 30));
+    return TIGA_OK;
+}
+
 static bool ends_with(const char *name, const char *ending) {
     size_t n = strlen(name), k = strlen(ending);
     return n >= k && strcasecmp(name + n - k, ending) == 0;

@@ -117,9 +117,12 @@ static bool is_zero(const chunk *c, int64_t bits) {
 static fault parse_values(const parse *w, chunk *c, const char **p, int64_t at) {
     if (line_end(w, *p))
         return FAULT_NO_VALUE;
+    const char *start = *p;
     fault f = scan_value(w, c, p, &w->values[at]);
-    if (f == FAULT_NONE && w->l->zero_diagonal && w->a[at] == w->b[at] && !is_zero(c, w->values[at]))
+    if (f == FAULT_NONE && w->l->zero_diagonal && w->a[at] == w->b[at] && !is_zero(c, w->values[at])) {
+        *p = start;
         return FAULT_DIAGONAL;
+    }
     *p = f == FAULT_NONE ? skip_blanks(*p) : *p;
     return f;
 }

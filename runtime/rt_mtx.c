@@ -124,12 +124,13 @@ static tiga_status parse_sizes(tiga_context *ctx, const rt_text *t, header *h) {
     p = next_word(p, &word, &n);
     if (n)
         return rt_text_fail(ctx, TIGA_E_FORMAT, t, word - t->data, "more than three sizes");
+    const char *line_end = p;
     p = memchr(p, '\n', (size_t)(end - p));
     h->body_at = p ? p + 1 - t->data : t->len;
     if (h->symmetry != GENERAL && h->rows != h->columns)
         return rt_text_fail(ctx, TIGA_E_FORMAT, t, word - t->data, "a symmetric matrix must be square, this one is %lld x %lld",
                             (long long)h->rows, (long long)h->columns);
-    return TIGA_OK;
+    return rt_rows_fit(ctx, t, line_end - t->data, h->rows);
 }
 
 /* Appends the other triangle to grown arrays. */

@@ -104,8 +104,8 @@ typedef struct rt_edges {
 } rt_edges;
 void rt_edges_fini(rt_edges *e);
 /* Stable sort by destination.  Ids have been checked.  values: see tiga_graph_read; order kept if keep_order. */
-tiga_status rt_graph_from_edges(tiga_context *ctx, const char *where, const rt_edges *e, bool keep_order,
-                                tiga_graph **out, tiga_array *values);
+tiga_status rt_graph_from_edges(tiga_context *ctx, const char *where, const rt_edges *e, bool keep_order, tiga_graph **out,
+                                tiga_array *values);
 
 typedef struct rt_sort {
     int64_t n, n_keys;
@@ -175,6 +175,8 @@ tiga_status rt_mtx_parse(tiga_context *ctx, const rt_text *t, const rt_progress 
 tiga_status rt_edgelist_parse(tiga_context *ctx, const rt_text *t, const rt_progress *p, tiga_graph **out,
                               tiga_array *values);
 tiga_status rt_npz_parse(tiga_context *ctx, const rt_text *t, tiga_graph **out, tiga_array *values);
+/* Whether the machine can hold that many rows; if not, points to the number in the file that says so. */
+tiga_status rt_rows_fit(tiga_context *ctx, const rt_text *t, int64_t at, int64_t n_rows);
 /* What tiga_graph_read does, from bytes: `name` stands for the path in messages and decides by its ending. */
 tiga_status rt_graph_parse(tiga_context *ctx, const char *name, const void *bytes, int64_t n, tiga_graph **out,
                            tiga_array *values);
