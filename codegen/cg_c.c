@@ -69,6 +69,14 @@ static const char macros[] =
     "#define TIGA_EXPORT __attribute__((visibility(\"default\")))\n"
     "#else\n"
     "#define TIGA_EXPORT\n"
+    "#endif\n"
+    "/* What unrolling would only make longer to compile: walks over edges, and rests of fewer than 16 steps. */\n"
+    "#if defined(__clang__)\n"
+    "#define TIGA_NO_UNROLL _Pragma(\"clang loop unroll(disable)\")\n"
+    "#define TIGA_SHORT_LOOP _Pragma(\"clang loop vectorize(disable) unroll(disable)\")\n"
+    "#else\n"
+    "#define TIGA_NO_UNROLL\n"
+    "#define TIGA_SHORT_LOOP\n"
     "#endif\n";
 
 static const char try_macro[] =

@@ -330,6 +330,7 @@ static void plain_lanes(cg_loop *c, const ir_op *loop) {
     const char *base = loop->n_args > 1 ? c->text[loop->args[1]] : "0", *n = c->text[loop->args[0]];
     bool based = strcmp(base, "0") != 0;
     const char *l = cg_name(&c->names, based ? "l" : "k");
+    if (c->tile_arg && !c->tile_width && c->tile_capacity <= 16) cg_line(&c->w, "TIGA_SHORT_LOOP");
     cg_open(&c->w, "for (int64_t %s = 0; %s < %s; ++%s)", l, l, n, l);
     bind(c, loop, 0, based ? base_arena_printf(c->arena, "(%s + %s)", base, l) : l);
     bind(c, loop, 1, l);
@@ -441,6 +442,7 @@ void cg_sixteen(cg_loop *c, ir_id id) {
     partials_from_vectors(c, loop);
     cg_close(&c->w, "");
     const char *n = cg_name(&c->names, "n");
+    cg_line(&c->w, "TIGA_SHORT_LOOP");
     cg_open(&c->w, "for (int64_t %s = 0; %s < %s; ++%s, ++%s)", n, e, last, e, n);
     bind(c, loop, edges ? 2 : 1, n);
     if (edges && cg_region_arg(c, loop, 1)) {

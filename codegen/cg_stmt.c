@@ -189,6 +189,7 @@ static void edges(cg_loop *c, ir_id id) {
     }
     size_t mark = cg_names_mark(&c->names); /* e_first stays taken: it is declared outside of the loop */
     const char *e = cg_name(&c->names, "e"), *last = cg_name(&c->names, "e_end");
+    cg_line(&c->w, "TIGA_NO_UNROLL");
     cg_open(&c->w, "for (int64_t %s = %s, %s = %s; %s < %s; ++%s)", e, begin, last, end, e, last, e);
     bind_arg(c, op, 0, e);
     if (lane) c->text[lane] = base_arena_printf(c->arena, "(%s - %s)", e, begin);

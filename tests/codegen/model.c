@@ -178,6 +178,14 @@ typedef struct tiga_module_info {
 #else
 #define TIGA_EXPORT
 #endif
+/* What unrolling would only make longer to compile: walks over edges, and rests of fewer than 16 steps. */
+#if defined(__clang__)
+#define TIGA_NO_UNROLL _Pragma("clang loop unroll(disable)")
+#define TIGA_SHORT_LOOP _Pragma("clang loop vectorize(disable) unroll(disable)")
+#else
+#define TIGA_NO_UNROLL
+#define TIGA_SHORT_LOOP
+#endif
 #define TIGA_TRY(call) \
     do { \
         const int32_t tiga_status_ = (call); \
@@ -319,6 +327,7 @@ static void weighted_sum_rows32(const tiga_launch_args *args, int64_t row_begin,
                 tiga_f32x16 sum_16 = tiga_splat_f32x16(0.0f);
                 tiga_f32x16 sum_32 = tiga_splat_f32x16(0.0f);
                 tiga_f32x16 sum_48 = tiga_splat_f32x16(0.0f);
+                TIGA_NO_UNROLL
                 for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
                     if (e + 8 < edge_end) {
                         const int64_t ahead = sources[e + 8];
@@ -341,6 +350,7 @@ static void weighted_sum_rows32(const tiga_launch_args *args, int64_t row_begin,
             }
             for (; k0 + 16 <= F; k0 += 16) {
                 tiga_f32x16 sum = tiga_splat_f32x16(0.0f);
+                TIGA_NO_UNROLL
                 for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
                     if (e + 8 < edge_end) {
                         const int64_t ahead = sources[e + 8];
@@ -355,9 +365,11 @@ static void weighted_sum_rows32(const tiga_launch_args *args, int64_t row_begin,
             if (k0 < F) {
                 const int64_t width = F - k0;
                 float sum[16];
+                TIGA_SHORT_LOOP
                 for (int64_t l = 0; l < width; ++l) {
                     sum[l] = 0.0f;
                 }
+                TIGA_NO_UNROLL
                 for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
                     if (e + 8 < edge_end) {
                         const int64_t ahead = sources[e + 8];
@@ -365,10 +377,12 @@ static void weighted_sum_rows32(const tiga_launch_args *args, int64_t row_begin,
                     }
                     const int64_t j = sources[e];
                     const float w_e = w[e];
+                    TIGA_SHORT_LOOP
                     for (int64_t l = 0; l < width; ++l) {
                         sum[l] = sum[l] + (w_e * x[j * F + k0 + l]);
                     }
                 }
+                TIGA_SHORT_LOOP
                 for (int64_t l = 0; l < width; ++l) {
                     out[i * F + k0 + l] = bias[i * F + k0 + l] + sum[l];
                 }
@@ -394,6 +408,7 @@ static void weighted_sum_rows64(const tiga_launch_args *args, int64_t row_begin,
                 tiga_f32x16 sum_16 = tiga_splat_f32x16(0.0f);
                 tiga_f32x16 sum_32 = tiga_splat_f32x16(0.0f);
                 tiga_f32x16 sum_48 = tiga_splat_f32x16(0.0f);
+                TIGA_NO_UNROLL
                 for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
                     if (e + 8 < edge_end) {
                         const int64_t ahead = sources[e + 8];
@@ -416,6 +431,7 @@ static void weighted_sum_rows64(const tiga_launch_args *args, int64_t row_begin,
             }
             for (; k0 + 16 <= F; k0 += 16) {
                 tiga_f32x16 sum = tiga_splat_f32x16(0.0f);
+                TIGA_NO_UNROLL
                 for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
                     if (e + 8 < edge_end) {
                         const int64_t ahead = sources[e + 8];
@@ -430,9 +446,11 @@ static void weighted_sum_rows64(const tiga_launch_args *args, int64_t row_begin,
             if (k0 < F) {
                 const int64_t width = F - k0;
                 float sum[16];
+                TIGA_SHORT_LOOP
                 for (int64_t l = 0; l < width; ++l) {
                     sum[l] = 0.0f;
                 }
+                TIGA_NO_UNROLL
                 for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
                     if (e + 8 < edge_end) {
                         const int64_t ahead = sources[e + 8];
@@ -440,10 +458,12 @@ static void weighted_sum_rows64(const tiga_launch_args *args, int64_t row_begin,
                     }
                     const int64_t j = sources[e];
                     const float w_e = w[e];
+                    TIGA_SHORT_LOOP
                     for (int64_t l = 0; l < width; ++l) {
                         sum[l] = sum[l] + (w_e * x[j * F + k0 + l]);
                     }
                 }
+                TIGA_SHORT_LOOP
                 for (int64_t l = 0; l < width; ++l) {
                     out[i * F + k0 + l] = bias[i * F + k0 + l] + sum[l];
                 }
@@ -474,6 +494,7 @@ static void smooth_rows32(const tiga_launch_args *args, int64_t row_begin, int64
                 }
                 tiga_store_f32x16(&sum_parts[0], sum);
             }
+            TIGA_SHORT_LOOP
             for (int64_t n = 0; e < e_end; ++e, ++n) {
                 const int64_t j = sources[e];
                 sum_parts[n & 15] = sum_parts[n & 15] + (u[j] - u_i);
@@ -505,6 +526,7 @@ static void smooth_rows64(const tiga_launch_args *args, int64_t row_begin, int64
                 }
                 tiga_store_f32x16(&sum_parts[0], sum);
             }
+            TIGA_SHORT_LOOP
             for (int64_t n = 0; e < e_end; ++e, ++n) {
                 const int64_t j = sources[e];
                 sum_parts[n & 15] = sum_parts[n & 15] + (u[j] - u_i);
@@ -538,6 +560,7 @@ static void spread_rows32(const tiga_launch_args *args, int64_t row_begin, int64
                 sum[k] = 0.0f;
             }
         }
+        TIGA_NO_UNROLL
         for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
             if (e + 8 < edge_end) {
                 const int64_t ahead = sources[e + 8];
@@ -621,6 +644,7 @@ static void spread_rows64(const tiga_launch_args *args, int64_t row_begin, int64
                 sum[k] = 0.0f;
             }
         }
+        TIGA_NO_UNROLL
         for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
             if (e + 8 < edge_end) {
                 const int64_t ahead = sources[e + 8];
