@@ -18,7 +18,7 @@
 #include "passes/passes.h"
 
 #define LOWER_MAX_SCOPES 32
-#define LOWER_WHOLE_BYTES 1024 /* accumulators of constant width up to this size: one walk instead of tiles */
+#define LOWER_WHOLE_BYTES 512 /* accumulators of constant width up to this size: one walk instead of tiles */
 #define LOWER_TILE_WIDTH 64 /* until a schedule chooses */
 
 typedef enum lower_scope_kind {
