@@ -262,3 +262,12 @@ Test(text, the_op_list_has_every_operation) {
     cr_assert(strstr(out.data, "| `abs` | KPLT | unary | 1 | \\|a\\|; the least integer is its own |\n"));
     cr_assert(strstr(out.data, "| `lanes` | L | region | 1-2 |"));
 }
+
+Test(text, docs_have_the_op_list_of_the_table) {
+    base_str docs = {0}, err = {0}, out = {0};
+    cr_assert(base_file_read(TIGA_SOURCE_DIR "/docs/ir.md", &docs, &err), "%s", base_str_text(&err));
+    ir_ops_markdown(&out);
+    cr_assert(strstr(docs.data, out.data), "docs/ir.md: replace the table of operations by the output of tigac --list-ops");
+    base_str_fini(&docs);
+    base_str_fini(&out);
+}
