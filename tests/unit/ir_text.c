@@ -263,11 +263,20 @@ Test(text, the_op_list_has_every_operation) {
     cr_assert(strstr(out.data, "| `lanes` | L | region | 1-2 |"));
 }
 
+/* The table is the end of the page; with TIGA_UPDATE_DOCS set it is written anew. */
 Test(text, docs_have_the_op_list_of_the_table) {
+    const char *path = TIGA_SOURCE_DIR "/docs/ir.md";
     base_str docs = {0}, err = {0}, out = {0};
-    cr_assert(base_file_read(TIGA_SOURCE_DIR "/docs/ir.md", &docs, &err), "%s", base_str_text(&err));
+    cr_assert(base_file_read(path, &docs, &err), "%s", base_str_text(&err));
+    const char *table = strstr(docs.data, "| operation | levels |");
+    cr_assert_not_null(table);
+    size_t before = (size_t)(table - docs.data);
+    base_str_add_n(&out, docs.data, before);
     ir_ops_markdown(&out);
-    cr_assert(strstr(docs.data, out.data), "docs/ir.md: replace the table of operations by the output of tigac --list-ops");
+    if (getenv("TIGA_UPDATE_DOCS"))
+        cr_assert(base_file_write(path, out.data, out.len, &err), "%s", base_str_text(&err));
+    else
+        cr_assert_str_eq(docs.data + before, out.data + before, "docs/ir.md is behind ir_ops.def; see TIGA_UPDATE_DOCS there");
     base_str_fini(&docs);
     base_str_fini(&out);
 }
