@@ -4,7 +4,7 @@
 
 #include "ir/ir.h"
 
-#define IR_CHECK_DEPTH 66
+#define IR_CHECK_DEPTH 64 /* one bit of `depends` for each */
 
 typedef struct ir_check {
     const ir_module *m;
@@ -20,7 +20,7 @@ typedef struct ir_check {
     int depth;
     bool has_rows;
     uint32_t *depth_of;    /* by id: number of enclosing regions */
-    ir_id *parent;         /* by id: operation whose region it stands in, 0: the body */
+    uint64_t *depends;     /* by id: bit d is set when the value comes from an argument of the loop at depth d */
 } ir_check;
 enum { IR_UNSEEN, IR_VISIBLE, IR_GONE };
 

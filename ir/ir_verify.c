@@ -317,11 +317,15 @@ static bool check_op(ir_check *c, const ir_region *r, size_t i) {
     if (again)
         return ir_check_fail(c, "it stands in two places");
     c->depth_of[id] = (uint32_t)c->depth;
-    c->parent[id] = c->depth ? c->loops[c->depth - 1] : 0;
-    if (!check_common(c, op) || !check_level(c, op))
+    if (!check_common(c, op))
+        return false;
+    c->depends[id] = op->code == IR_ARG ? UINT64_C(1) << (c->depth - 1) : 0;
+    for (uint32_t k = 0; k < op->n_args; k++)
+        c->depends[id] |= c->depends[op->args[k]];
+    if (!check_level(c, op))
         return false;
     if (op->region) {
-        if (c->depth + 2 >= IR_CHECK_DEPTH)
+        if (c->depth == IR_CHECK_DEPTH)
             return ir_check_fail(c, "regions are nested too deep");
         c->loops[c->depth++] = id;
         bool ok = check_region(c, op->region);
@@ -421,9 +425,9 @@ bool ir_verify_func(const ir_module *m, const ir_func *f, base_str *err) {
     c.number = base_alloc_zero(n * sizeof *c.number);
     c.scope = base_alloc_zero(n);
     c.depth_of = base_alloc_zero(n * sizeof *c.depth_of);
-    c.parent = base_alloc_zero(n * sizeof *c.parent);
+    c.depends = base_alloc_zero(n * sizeof *c.depends);
     bool ok;
-    if (!c.number || !c.scope || !c.depth_of || !c.parent) {
+    if (!c.number || !c.scope || !c.depth_of || !c.depends) {
         base_str_add(err, "out of memory");
         ok = false;
     } else {
@@ -432,7 +436,7 @@ bool ir_verify_func(const ir_module *m, const ir_func *f, base_str *err) {
     base_free(c.number);
     base_free(c.scope);
     base_free(c.depth_of);
-    base_free(c.parent);
+    base_free(c.depends);
     return ok;
 }
 

@@ -1,13 +1,11 @@
 /* Rules of loop functions: scalars only, loops where they make sense, loads and stores with one index per axis, places
  * used by the operations made for them, and the independence of `lanes`.
  *
- * Independence: what an iteration writes that outlives it must be addressed through its own k or l, so the rule looks
- * for a path from the index to one of the two. */
+ * Independence: what an iteration writes that outlives it must be addressed through its own k or l, so the
+ * index must come from one of the two; that it differs between iterations is for the interpreter to see. */
 #include "ir/ir_check.h"
 
 #include <string.h>
-
-#define FUEL 24 /* operations between an index and the lane that it comes from */
 
 static bool is_place(const ir_op *op) { return op->code == IR_VAR || op->code == IR_PARTIALS; }
 
@@ -42,36 +40,18 @@ static bool inside(const ir_check *c, ir_opcode code) {
 }
 
 /* ---- independence of lanes ---- */
-static bool depends_on(const ir_check *c, ir_id value, ir_id lanes, int fuel) {
-    const ir_op *op = ir_at(c->f, value);
-    if (op->code == IR_ARG && c->parent[value] == lanes)
-        return true;
-    if (fuel == 0)
-        return false;
-    for (uint32_t i = 0; i < op->n_args; i++)
-        if (depends_on(c, op->args[i], lanes, fuel - 1))
-            return true;
-    return false;
-}
-
-/* Arguments of a loop inside the lanes do not depend on the lane by themselves, but a value loaded at one may; an index
- * is the sum of such parts, and one of them must be the lane's own. */
-static bool index_depends(const ir_check *c, const ir_op *op, uint32_t from, uint32_t to, ir_id lanes) {
+static bool index_depends(const ir_check *c, const ir_op *op, uint32_t from, uint32_t to, int depth) {
     for (uint32_t i = from; i < to; i++)
-        if (depends_on(c, op->args[i], lanes, FUEL))
+        if (c->depends[op->args[i]] >> depth & 1)
             return true;
     return false;
 }
 
 /* Of every `lanes` between the place (0: a parameter) and here: args from .. to-1 are the index. */
 static bool check_independent(ir_check *c, const ir_op *op, ir_id place, uint32_t from, uint32_t to) {
-    uint32_t depth = place ? c->depth_of[place] : 0;
-    for (int i = (int)depth; i < c->depth; i++) {
-        ir_id lanes = c->loops[i];
-        if (ir_at(c->f, lanes)->code != IR_LANES || index_depends(c, op, from, to, lanes))
-            continue;
-        return ir_check_fail(c, "iterations of the lanes around it would write the same place");
-    }
+    for (int i = place ? (int)c->depth_of[place] : 0; i < c->depth; i++)
+        if (ir_at(c->f, c->loops[i])->code == IR_LANES && !index_depends(c, op, from, to, i))
+            return ir_check_fail(c, "iterations of the lanes around it would write the same place");
     return true;
 }
 

@@ -349,3 +349,36 @@ Test(verify, tasks) {
     };
     CHECK(list);
 }
+
+/* An index made of many shared parts: looking through it must not take the number of paths. */
+Test(verify, a_deep_index_is_checked_fast) {
+    base_str s = {0};
+    base_str_add(&s, "module m\nloop @l(param n: i64, outrow o: i64[8]) domain = dst {\nrows {\n%2 = arg {index = 0} : i64\n%3 = load {field = 0} : i64\nlanes %3 {\n"
+                     "%4 = arg {index = 0} : i64\n%5 = arg {index = 1} : i64\n");
+    for (int i = 6; i < 3000; i++)
+        base_str_addf(&s, "%%%d = add %%%d, %%%d : i64\n", i, i == 6 ? 3 : i - 1, i == 6 ? 3 : i - 1);
+    base_str_add(&s, "store %2, %2999, %3 {field = 1}\n}\n}\n}");
+    base_arena *a = base_arena_new();
+    base_str err = {0};
+    cr_assert(!ir_verify(parse(a, s.data), &err) && strstr(err.data, "would write the same place"));
+    base_str_fini(&s);
+    base_str_fini(&err);
+    base_arena_free(a);
+}
+
+Test(verify, regions_nest_to_a_bound) {
+    base_arena *a = base_arena_new();
+    for (int depth = 63; depth <= 64; depth++) {
+        ir_module *m = ir_module_new(a, "m", NULL);
+        ir_func *f = ir_func_new(m, "f", IR_LEVEL_LOOP);
+        ir_builder b = {m, f, &f->body, {0, 0}};
+        ir_id arg, n = ir_emit_i64(&b, 1);
+        for (int i = 0; i <= depth; i++)
+            ir_begin_loop(&b, IR_LOOP, ir_scalar(IR_NONE), &n, 1, 1, &arg, NULL);
+        base_str err = {0};
+        cr_assert_eq(ir_verify(m, &err), depth == 63, "%s", base_str_text(&err));
+        cr_assert(depth == 63 || strstr(err.data, "nested too deep"));
+        base_str_fini(&err);
+    }
+    base_arena_free(a);
+}
