@@ -14,4 +14,18 @@ if(NOT TIGA_SANITIZE MATCHES "thread")
   target_compile_definitions(test_cuda_sim PRIVATE SIM_WORK_DIR="${CMAKE_BINARY_DIR}")
   add_test(NAME cuda_sim.device COMMAND test_cuda_sim --quiet)
   set_tests_properties(cuda_sim.device PROPERTIES TIMEOUT 120 LABELS cuda_sim)
+
+  # emitted kernels on it, and through NVRTC
+  add_executable(test_cuda_emitted ${sim_dir}/test_emitted.c ${sim_dir}/emitted.c ${sim_dir}/sim_loop.c)
+  add_executable(test_cuda_nvrtc ${sim_dir}/test_nvrtc.c ${sim_dir}/emitted.c ${PROJECT_SOURCE_DIR}/driver/drv_nvrtc.c
+                                 ${PROJECT_SOURCE_DIR}/driver/drv_cubin.c)
+  target_link_libraries(test_cuda_emitted PRIVATE cuda_sim)
+  target_include_directories(test_cuda_nvrtc PRIVATE ${TIGA_INCLUDE_ROOTS}/driver)
+  foreach(test emitted nvrtc)
+    target_link_libraries(test_cuda_${test} PRIVATE frontend passes codegen PkgConfig::CRITERION ${CMAKE_DL_LIBS})
+    target_compile_definitions(test_cuda_${test} PRIVATE SIM_WORK_DIR="${CMAKE_BINARY_DIR}"
+                                                         TIGA_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+    add_test(NAME cuda_sim.${test} COMMAND test_cuda_${test} --quiet)
+    set_tests_properties(cuda_sim.${test} PROPERTIES TIMEOUT 300 LABELS cuda_sim)
+  endforeach()
 endif()
