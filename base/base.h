@@ -54,14 +54,15 @@ bool base_arena_catch(base_arena *a, void (*fn)(void *ctx), void *ctx);
 #define base_arena_new_array(a, type, n) ((type *)base_arena_alloc((a), sizeof(type) * (size_t)(n)))
 
 /* A growing array in an arena: `type *items; size_t n, cap;` inside any struct. */
-#define base_push(arena, items, n, cap, value)                                                                     \
-    do {                                                                                                           \
-        if ((n) == (cap)) {                                                                                        \
-            size_t base_new_cap_ = (cap) ? (size_t)(cap) * 2 : 8;                                                  \
-            (items) = base_arena_grow((arena), (items), sizeof *(items) * (size_t)(n), sizeof *(items) * base_new_cap_); \
-            (cap) = base_new_cap_;                                                                                 \
-        }                                                                                                          \
-        (items)[(n)++] = (value);                                                                                  \
+#define base_push(arena, items, n, cap, value)                                                                         \
+    do {                                                                                                               \
+        if ((n) == (cap)) {                                                                                            \
+            size_t base_new_cap_ = (cap) ? (size_t)(cap) * 2 : 8;                                                      \
+            (items) =                                                                                                  \
+                base_arena_grow((arena), (items), sizeof *(items) * (size_t)(n), sizeof *(items) * base_new_cap_);     \
+            (cap) = base_new_cap_;                                                                                     \
+        }                                                                                                              \
+        (items)[(n)++] = (value);                                                                                      \
     } while (0)
 
 /* ---- str.c: a growing byte string, heap-allocated, always NUL-terminated. -------------------------------------- */

@@ -69,8 +69,15 @@ typedef enum ir_opcode {
 
 enum { IR_LEVEL_K = 1, IR_LEVEL_P = 2, IR_LEVEL_L = 4, IR_LEVEL_T = 8 };
 typedef enum ir_class {
-    IR_CLASS_LEAF, IR_CLASS_UNARY, IR_CLASS_BINARY, IR_CLASS_TERNARY, IR_CLASS_COMPARE, IR_CLASS_REDUCE,
-    IR_CLASS_LOOP, IR_CLASS_EFFECT, IR_CLASS_OTHER
+    IR_CLASS_LEAF,
+    IR_CLASS_UNARY,
+    IR_CLASS_BINARY,
+    IR_CLASS_TERNARY,
+    IR_CLASS_COMPARE,
+    IR_CLASS_REDUCE,
+    IR_CLASS_LOOP,
+    IR_CLASS_EFFECT,
+    IR_CLASS_OTHER
 } ir_class;
 
 typedef struct ir_op_desc {
@@ -91,9 +98,20 @@ void ir_ops_markdown(base_str *out);
 
 /* Reducers and folds, by the word in {kind}. */
 typedef enum ir_kind {
-    IR_KIND_SUM, IR_KIND_PROD, IR_KIND_MIN, IR_KIND_MAX, IR_KIND_AND, IR_KIND_OR, /* the primitive ones: also fold, total */
-    IR_KIND_ARGMIN, IR_KIND_ARGMAX, IR_KIND_SOFTMAX, IR_KIND_LOGSUMEXP,
-    IR_KIND_MEAN, IR_KIND_COUNT, IR_KIND_ANY, IR_KIND_ALL, /* sugar: the expand pass removes these */
+    IR_KIND_SUM,
+    IR_KIND_PROD,
+    IR_KIND_MIN,
+    IR_KIND_MAX,
+    IR_KIND_AND,
+    IR_KIND_OR, /* the primitive ones: also fold, total */
+    IR_KIND_ARGMIN,
+    IR_KIND_ARGMAX,
+    IR_KIND_SOFTMAX,
+    IR_KIND_LOGSUMEXP,
+    IR_KIND_MEAN,
+    IR_KIND_COUNT,
+    IR_KIND_ANY,
+    IR_KIND_ALL, /* sugar: the expand pass removes these */
     IR_KIND_COUNT_
 } ir_kind;
 const char *ir_kind_text(ir_kind k);
@@ -140,10 +158,16 @@ typedef struct ir_op {
 } ir_op;
 
 /* ---- functions and modules -------------------------------------------------------------------------------------- */
-typedef enum ir_role { IR_SRC, IR_DST, IR_NODE, IR_EDGE_FIELD, IR_PARAM_FIELD, IR_GRAPH_FIELD,
-                       IR_OUT_ROW,    /* loop level: result, one per row (or unit) of the domain */
-                       IR_OUT_EDGE,   /* loop level: result, one per edge */
-                       IR_OUT_PARAM   /* loop level: result without a leading axis */
+typedef enum ir_role {
+    IR_SRC,
+    IR_DST,
+    IR_NODE,
+    IR_EDGE_FIELD,
+    IR_PARAM_FIELD,
+    IR_GRAPH_FIELD,
+    IR_OUT_ROW,    /* loop level: result, one per row (or unit) of the domain */
+    IR_OUT_EDGE,   /* loop level: result, one per edge */
+    IR_OUT_PARAM   /* loop level: result without a leading axis */
 } ir_role;
 const char *ir_role_text(ir_role r); /* "src" "dst" "node" "edge" "param" "graph" "outrow" "outedge" "outparam" */
 bool ir_role_from_text(const char *text, ir_role *out);
@@ -271,9 +295,9 @@ bool ir_call_result(const ir_func *caller, const ir_op *call, const ir_func *cal
 ir_scalar_value ir_eval(ir_opcode code, ir_dtype dtype, ir_dtype result, const ir_scalar_value *args);
 /* Is `code` defined on operands of this dtype? */
 bool ir_eval_defined(ir_opcode code, ir_dtype dtype);
-bool ir_kind_is_primitive(ir_kind k);  /* sum prod min max and or */
-ir_opcode ir_kind_opcode(ir_kind k);   /* of a primitive kind: the operation that combines */
-ir_scalar_value ir_kind_identity(ir_kind k, ir_dtype t);                 /* primitive kinds */
+bool ir_kind_is_primitive(ir_kind k); /* sum prod min max and or */
+ir_opcode ir_kind_opcode(ir_kind k); /* of a primitive kind: the operation that combines */
+ir_scalar_value ir_kind_identity(ir_kind k, ir_dtype t); /* primitive kinds */
 ir_scalar_value ir_kind_combine(ir_kind k, ir_dtype t, ir_scalar_value a, ir_scalar_value b); /* state first */
 /* Does (v, e) beat (best, best_e) under argmin or argmax?  NaN beats numbers, then the value, then the smaller edge;
  * best_e < 0 always loses. */
@@ -291,10 +315,10 @@ typedef struct ir_graph_data { /* a relation by destination */
 typedef struct ir_call_data {
     const ir_graph_data *graph; /* kernels and loops; NULL when none is walked */
     const ir_graph_data *const *graphs; /* programs: one per parameter, NULL where it is not a graph */
-    const int64_t *dims;   /* one per symbol of the function, program graph sizes included */
+    const int64_t *dims; /* one per symbol of the function, program graph sizes included */
     const void *const *in; /* one per parameter that is not a result */
-    void *const *out;      /* one per result */
-    int64_t n_rows;        /* rows of the domain, for loops and kernels over rows; a walk over dst takes the graph's */
+    void *const *out; /* one per result */
+    int64_t n_rows; /* rows of the domain, for loops and kernels over rows; a walk over dst takes the graph's */
 } ir_call_data;
 
 /* Runs a kernel or a program (calls included, found in m by name); false with a reason when the function is ill-formed

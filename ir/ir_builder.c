@@ -24,9 +24,7 @@ ir_id ir_emit_const(ir_builder *b, ir_type type, ir_scalar_value v) {
     return id;
 }
 
-ir_id ir_emit_i64(ir_builder *b, int64_t v) {
-    return ir_emit_const(b, ir_scalar(IR_I64), (ir_scalar_value){.i = v});
-}
+ir_id ir_emit_i64(ir_builder *b, int64_t v) { return ir_emit_const(b, ir_scalar(IR_I64), (ir_scalar_value){.i = v}); }
 
 ir_id ir_emit_f(ir_builder *b, ir_type type, double v) {
     BASE_CHECK(ir_dtype_is_float(type.dtype));

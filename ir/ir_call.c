@@ -22,7 +22,8 @@ static bool graph_dim(const ir_func *caller, const ir_op *call, const char *what
 }
 
 /* Where the kernel's graph has no name, its sizes are ".dst", ".src" and ".edge". */
-static bool bind_graph_sizes(const ir_func *caller, const ir_op *call, const ir_func *callee, ir_dim *dims, base_str *why) {
+static bool bind_graph_sizes(const ir_func *caller, const ir_op *call, const ir_func *callee, ir_dim *dims,
+                             base_str *why) {
     static const char *const names[] = {"dst", "src", "edge"};
     for (int i = 0; i < 3; i++) {
         char own[8] = ".";
@@ -31,8 +32,8 @@ static bool bind_graph_sizes(const ir_func *caller, const ir_op *call, const ir_
         if (!ir_sym_find(callee, own, &sym))
             continue;
         if (!graph_dim(caller, call, names[i], &dims[sym])) {
-            base_str_addf(why, "the caller has no dimension %s.%s", caller->params[ir_int(call, IR_ATTR_GRAPH, -1)].name,
-                          names[i]);
+            base_str_addf(why, "the caller has no dimension %s.%s",
+                          caller->params[ir_int(call, IR_ATTR_GRAPH, -1)].name, names[i]);
             return false;
         }
     }
@@ -70,7 +71,8 @@ static bool match_dim(const ir_func *caller, ir_dim *dims, ir_dim formal, ir_dim
     return same_dim(caller, *bound, actual);
 }
 
-static bool match_param(const ir_func *caller, const ir_op *call, const ir_param *p, uint32_t i, ir_dim *dims, base_str *why) {
+static bool match_param(const ir_func *caller, const ir_op *call, const ir_param *p, uint32_t i, ir_dim *dims,
+                        base_str *why) {
     const ir_type *actual = &ir_at(caller, call->args[i])->type;
     ir_dim lead;
     bool known, has_lead = leading(caller, call, p->role, &lead, &known), ok = known;
@@ -114,7 +116,8 @@ bool ir_call_result(const ir_func *caller, const ir_op *call, const ir_func *cal
     bool known, has_lead = leading(caller, call, role, &lead, &known);
     *out = (ir_type){.dtype = t->dtype, .rank = t->rank + has_lead};
     if (!known || out->rank > IR_MAX_RANK) {
-        base_str_addf(why, "the type of result '%s' of @%s cannot be written here", callee->results[i].name, callee->name);
+        base_str_addf(why, "the type of result '%s' of @%s cannot be written here", callee->results[i].name,
+                      callee->name);
         return false;
     }
     if (has_lead)

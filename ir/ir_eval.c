@@ -10,19 +10,94 @@ typedef enum domain { ON_NONE, ON_ANY, ON_NUMBERS, ON_FLOATS, ON_BOOL } domain;
 
 static domain domain_of(ir_opcode code) {
     switch (code) {
-    case IR_EQ: case IR_NE: case IR_SELECT: case IR_CAST: return ON_ANY;
-    case IR_ADD: case IR_SUB: case IR_MUL: case IR_DIV: case IR_REM: case IR_POW: case IR_MIN: case IR_MAX:
-    case IR_NEG: case IR_ABS: case IR_SIGN: case IR_LT: case IR_LE: case IR_GT: case IR_GE: return ON_NUMBERS;
-    case IR_ATAN2: case IR_EXP: case IR_EXPM1: case IR_LOG: case IR_LOG1P: case IR_SQRT: case IR_FLOOR: case IR_CEIL:
-    case IR_ROUND: case IR_SIN: case IR_COS: case IR_TAN: case IR_ASIN: case IR_ACOS: case IR_ATAN: case IR_SINH:
-    case IR_COSH: case IR_TANH: case IR_ERF: return ON_FLOATS;
-    case IR_AND: case IR_OR: case IR_NOT: return ON_BOOL;
-    case IR_OP_NONE: case IR_OP_COUNT: case IR_CONST: case IR_FIELD: case IR_PARAM: case IR_DIMSIZE: case IR_DEGREE:
-    case IR_ARG: case IR_BROADCAST: case IR_FOLD: case IR_REDUCE: case IR_TOTAL: case IR_CALL: case IR_GET:
-    case IR_REPEAT: case IR_YIELD: case IR_RET: case IR_ROWS: case IR_EDGES: case IR_RANGE: case IR_LOOP: case IR_LANES:
-    case IR_TILES: case IR_NUMROWS: case IR_SOURCE: case IR_LOAD: case IR_STORE: case IR_VAR: case IR_READ: case IR_SET:
-    case IR_PARTIALS: case IR_ACCUM: case IR_COLLAPSE: case IR_BIND: case IR_INSTANCE: case IR_ACQUIRE: case IR_DONE:
-    case IR_RELEASE: case IR_COPY: case IR_LAUNCH: case IR_PAGES: case IR_READI: return ON_NONE;
+    case IR_EQ:
+    case IR_NE:
+    case IR_SELECT:
+    case IR_CAST:
+        return ON_ANY;
+    case IR_ADD:
+    case IR_SUB:
+    case IR_MUL:
+    case IR_DIV:
+    case IR_REM:
+    case IR_POW:
+    case IR_MIN:
+    case IR_MAX:
+    case IR_NEG:
+    case IR_ABS:
+    case IR_SIGN:
+    case IR_LT:
+    case IR_LE:
+    case IR_GT:
+    case IR_GE:
+        return ON_NUMBERS;
+    case IR_ATAN2:
+    case IR_EXP:
+    case IR_EXPM1:
+    case IR_LOG:
+    case IR_LOG1P:
+    case IR_SQRT:
+    case IR_FLOOR:
+    case IR_CEIL:
+    case IR_ROUND:
+    case IR_SIN:
+    case IR_COS:
+    case IR_TAN:
+    case IR_ASIN:
+    case IR_ACOS:
+    case IR_ATAN:
+    case IR_SINH:
+    case IR_COSH:
+    case IR_TANH:
+    case IR_ERF:
+        return ON_FLOATS;
+    case IR_AND:
+    case IR_OR:
+    case IR_NOT:
+        return ON_BOOL;
+    case IR_OP_NONE:
+    case IR_OP_COUNT:
+    case IR_CONST:
+    case IR_FIELD:
+    case IR_PARAM:
+    case IR_DIMSIZE:
+    case IR_DEGREE:
+    case IR_ARG:
+    case IR_BROADCAST:
+    case IR_FOLD:
+    case IR_REDUCE:
+    case IR_TOTAL:
+    case IR_CALL:
+    case IR_GET:
+    case IR_REPEAT:
+    case IR_YIELD:
+    case IR_RET:
+    case IR_ROWS:
+    case IR_EDGES:
+    case IR_RANGE:
+    case IR_LOOP:
+    case IR_LANES:
+    case IR_TILES:
+    case IR_NUMROWS:
+    case IR_SOURCE:
+    case IR_LOAD:
+    case IR_STORE:
+    case IR_VAR:
+    case IR_READ:
+    case IR_SET:
+    case IR_PARTIALS:
+    case IR_ACCUM:
+    case IR_COLLAPSE:
+    case IR_BIND:
+    case IR_INSTANCE:
+    case IR_ACQUIRE:
+    case IR_DONE:
+    case IR_RELEASE:
+    case IR_COPY:
+    case IR_LAUNCH:
+    case IR_PAGES:
+    case IR_READI:
+        return ON_NONE;
     }
     return ON_NONE;
 }
@@ -31,11 +106,16 @@ bool ir_eval_defined(ir_opcode code, ir_dtype dtype) {
     if (dtype >= IR_DTYPE_COUNT)
         return false;
     switch (domain_of(code)) {
-    case ON_NONE: return false;
-    case ON_ANY: return true;
-    case ON_NUMBERS: return dtype != IR_BOOL;
-    case ON_FLOATS: return ir_dtype_is_float(dtype);
-    case ON_BOOL: return dtype == IR_BOOL;
+    case ON_NONE:
+        return false;
+    case ON_ANY:
+        return true;
+    case ON_NUMBERS:
+        return dtype != IR_BOOL;
+    case ON_FLOATS:
+        return ir_dtype_is_float(dtype);
+    case ON_BOOL:
+        return dtype == IR_BOOL;
     }
     return false;
 }
@@ -71,57 +151,101 @@ static int64_t power(ir_dtype t, int64_t a, int64_t n) {
 
 static int64_t eval_int(ir_opcode code, ir_dtype t, int64_t a, int64_t b) {
     uint64_t ua = (uint64_t)a, ub = (uint64_t)b;
-    if (code == IR_ADD) return wrap(t, ua + ub);
-    if (code == IR_SUB) return wrap(t, ua - ub);
-    if (code == IR_MUL) return wrap(t, ua * ub);
-    if (code == IR_DIV) return divide(t, a, b);
-    if (code == IR_REM) return remainder_of(a, b);
-    if (code == IR_POW) return power(t, a, b);
-    if (code == IR_MIN) return a < b ? a : b;
-    if (code == IR_MAX) return a > b ? a : b;
-    if (code == IR_NEG) return wrap(t, 0 - ua);
-    if (code == IR_ABS) return a < 0 ? wrap(t, 0 - ua) : a;
-    if (code == IR_SIGN) return a > 0 ? 1 : a < 0 ? -1 : a;
-    if (code == IR_AND) return a && b;
-    if (code == IR_OR) return a || b;
-    if (code == IR_NOT) return !a;
+    if (code == IR_ADD)
+        return wrap(t, ua + ub);
+    if (code == IR_SUB)
+        return wrap(t, ua - ub);
+    if (code == IR_MUL)
+        return wrap(t, ua * ub);
+    if (code == IR_DIV)
+        return divide(t, a, b);
+    if (code == IR_REM)
+        return remainder_of(a, b);
+    if (code == IR_POW)
+        return power(t, a, b);
+    if (code == IR_MIN)
+        return a < b ? a : b;
+    if (code == IR_MAX)
+        return a > b ? a : b;
+    if (code == IR_NEG)
+        return wrap(t, 0 - ua);
+    if (code == IR_ABS)
+        return a < 0 ? wrap(t, 0 - ua) : a;
+    if (code == IR_SIGN)
+        return a > 0 ? 1 : a < 0 ? -1 : a;
+    if (code == IR_AND)
+        return a && b;
+    if (code == IR_OR)
+        return a || b;
+    if (code == IR_NOT)
+        return !a;
     BASE_BUG("%s is not defined on %s", ir_op_describe(code)->text, ir_dtype_text(t));
 }
 
 /* ---- floats: the same lines for each type, with the C library's function of that type ---- */
-#define EVAL_FLOAT(NAME, T, F)                                                                                       \
-    static T NAME(ir_opcode code, T a, T b) {                                                                        \
-        if (code == IR_ADD) return a + b;                                                                            \
-        if (code == IR_SUB) return a - b;                                                                            \
-        if (code == IR_MUL) return a * b;                                                                            \
-        if (code == IR_DIV) return a / b;                                                                            \
-        if (code == IR_REM) return F(fmod)(a, b);                                                                    \
-        if (code == IR_POW) return F(pow)(a, b);                                                                     \
-        if (code == IR_MIN) return a < b || isnan(a) ? a : b;                                                        \
-        if (code == IR_MAX) return a > b || isnan(a) ? a : b;                                                        \
-        if (code == IR_ATAN2) return F(atan2)(a, b);                                                                 \
-        if (code == IR_NEG) return -a;                                                                               \
-        if (code == IR_ABS) return F(fabs)(a);                                                                       \
-        if (code == IR_SIGN) return a > 0 ? (T)1 : a < 0 ? (T)-1 : a;                                                \
-        if (code == IR_EXP) return F(exp)(a);                                                                        \
-        if (code == IR_EXPM1) return F(expm1)(a);                                                                    \
-        if (code == IR_LOG) return F(log)(a);                                                                        \
-        if (code == IR_LOG1P) return F(log1p)(a);                                                                    \
-        if (code == IR_SQRT) return F(sqrt)(a);                                                                      \
-        if (code == IR_FLOOR) return F(floor)(a);                                                                    \
-        if (code == IR_CEIL) return F(ceil)(a);                                                                      \
-        if (code == IR_ROUND) return F(rint)(a);                                                                     \
-        if (code == IR_SIN) return F(sin)(a);                                                                        \
-        if (code == IR_COS) return F(cos)(a);                                                                        \
-        if (code == IR_TAN) return F(tan)(a);                                                                        \
-        if (code == IR_ASIN) return F(asin)(a);                                                                      \
-        if (code == IR_ACOS) return F(acos)(a);                                                                      \
-        if (code == IR_ATAN) return F(atan)(a);                                                                      \
-        if (code == IR_SINH) return F(sinh)(a);                                                                      \
-        if (code == IR_COSH) return F(cosh)(a);                                                                      \
-        if (code == IR_TANH) return F(tanh)(a);                                                                      \
-        if (code == IR_ERF) return F(erf)(a);                                                                        \
-        BASE_BUG("%s is not defined on floats", ir_op_describe(code)->text);                                         \
+#define EVAL_FLOAT(NAME, T, F)                                                                                         \
+    static T NAME(ir_opcode code, T a, T b) {                                                                          \
+        if (code == IR_ADD)                                                                                            \
+            return a + b;                                                                                              \
+        if (code == IR_SUB)                                                                                            \
+            return a - b;                                                                                              \
+        if (code == IR_MUL)                                                                                            \
+            return a * b;                                                                                              \
+        if (code == IR_DIV)                                                                                            \
+            return a / b;                                                                                              \
+        if (code == IR_REM)                                                                                            \
+            return F(fmod)(a, b);                                                                                      \
+        if (code == IR_POW)                                                                                            \
+            return F(pow)(a, b);                                                                                       \
+        if (code == IR_MIN)                                                                                            \
+            return a < b || isnan(a) ? a : b;                                                                          \
+        if (code == IR_MAX)                                                                                            \
+            return a > b || isnan(a) ? a : b;                                                                          \
+        if (code == IR_ATAN2)                                                                                          \
+            return F(atan2)(a, b);                                                                                     \
+        if (code == IR_NEG)                                                                                            \
+            return -a;                                                                                                 \
+        if (code == IR_ABS)                                                                                            \
+            return F(fabs)(a);                                                                                         \
+        if (code == IR_SIGN)                                                                                           \
+            return a > 0 ? (T)1 : a < 0 ? (T) - 1 : a;                                                                 \
+        if (code == IR_EXP)                                                                                            \
+            return F(exp)(a);                                                                                          \
+        if (code == IR_EXPM1)                                                                                          \
+            return F(expm1)(a);                                                                                        \
+        if (code == IR_LOG)                                                                                            \
+            return F(log)(a);                                                                                          \
+        if (code == IR_LOG1P)                                                                                          \
+            return F(log1p)(a);                                                                                        \
+        if (code == IR_SQRT)                                                                                           \
+            return F(sqrt)(a);                                                                                         \
+        if (code == IR_FLOOR)                                                                                          \
+            return F(floor)(a);                                                                                        \
+        if (code == IR_CEIL)                                                                                           \
+            return F(ceil)(a);                                                                                         \
+        if (code == IR_ROUND)                                                                                          \
+            return F(rint)(a);                                                                                         \
+        if (code == IR_SIN)                                                                                            \
+            return F(sin)(a);                                                                                          \
+        if (code == IR_COS)                                                                                            \
+            return F(cos)(a);                                                                                          \
+        if (code == IR_TAN)                                                                                            \
+            return F(tan)(a);                                                                                          \
+        if (code == IR_ASIN)                                                                                           \
+            return F(asin)(a);                                                                                         \
+        if (code == IR_ACOS)                                                                                           \
+            return F(acos)(a);                                                                                         \
+        if (code == IR_ATAN)                                                                                           \
+            return F(atan)(a);                                                                                         \
+        if (code == IR_SINH)                                                                                           \
+            return F(sinh)(a);                                                                                         \
+        if (code == IR_COSH)                                                                                           \
+            return F(cosh)(a);                                                                                         \
+        if (code == IR_TANH)                                                                                           \
+            return F(tanh)(a);                                                                                         \
+        if (code == IR_ERF)                                                                                            \
+            return F(erf)(a);                                                                                          \
+        BASE_BUG("%s is not defined on floats", ir_op_describe(code)->text);                                           \
     }
 #define SINGLE(name) name##f
 #define DOUBLE(name) name
@@ -129,12 +253,12 @@ EVAL_FLOAT(eval_f32, float, SINGLE)
 EVAL_FLOAT(eval_f64, double, DOUBLE)
 
 /* ---- comparison and casts ---- */
-#define COMPARE(a, b)                                                                                                \
-    (code == IR_EQ   ? (a) == (b)                                                                                    \
-     : code == IR_NE ? (a) != (b)                                                                                    \
-     : code == IR_LT ? (a) < (b)                                                                                     \
-     : code == IR_LE ? (a) <= (b)                                                                                    \
-     : code == IR_GT ? (a) > (b)                                                                                     \
+#define COMPARE(a, b)                                                                                                  \
+    (code == IR_EQ   ? (a) == (b)                                                                                      \
+     : code == IR_NE ? (a) != (b)                                                                                      \
+     : code == IR_LT ? (a) < (b)                                                                                       \
+     : code == IR_LE ? (a) <= (b)                                                                                      \
+     : code == IR_GT ? (a) > (b)                                                                                       \
                      : (a) >= (b))
 
 static bool compare(ir_opcode code, ir_dtype t, const ir_scalar_value *v) {
@@ -201,14 +325,28 @@ static ir_scalar_value number(ir_dtype t, double x) {
 
 ir_scalar_value ir_kind_identity(ir_kind k, ir_dtype t) {
     switch (k) {
-    case IR_KIND_SUM: return number(t, 0);
-    case IR_KIND_PROD: return number(t, 1);
-    case IR_KIND_MIN: return number(t, (double)INFINITY);
-    case IR_KIND_MAX: return number(t, (double)-INFINITY);
-    case IR_KIND_AND: return (ir_scalar_value){.i = 1};
-    case IR_KIND_OR: return (ir_scalar_value){.i = 0};
-    case IR_KIND_ARGMIN: case IR_KIND_ARGMAX: case IR_KIND_SOFTMAX: case IR_KIND_LOGSUMEXP: case IR_KIND_MEAN:
-    case IR_KIND_COUNT: case IR_KIND_ANY: case IR_KIND_ALL: case IR_KIND_COUNT_: break;
+    case IR_KIND_SUM:
+        return number(t, 0);
+    case IR_KIND_PROD:
+        return number(t, 1);
+    case IR_KIND_MIN:
+        return number(t, (double)INFINITY);
+    case IR_KIND_MAX:
+        return number(t, (double)-INFINITY);
+    case IR_KIND_AND:
+        return (ir_scalar_value){.i = 1};
+    case IR_KIND_OR:
+        return (ir_scalar_value){.i = 0};
+    case IR_KIND_ARGMIN:
+    case IR_KIND_ARGMAX:
+    case IR_KIND_SOFTMAX:
+    case IR_KIND_LOGSUMEXP:
+    case IR_KIND_MEAN:
+    case IR_KIND_COUNT:
+    case IR_KIND_ANY:
+    case IR_KIND_ALL:
+    case IR_KIND_COUNT_:
+        break;
     }
     BASE_BUG("no identity for this kind");
 }

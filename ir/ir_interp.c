@@ -23,7 +23,8 @@ void ir_heap_release(ir_heap *h, const ir_heap_block *keep) {
 bool ir_run_fail(ir_run *r, const char *fmt, ...) {
     base_str_addf(r->err, "@%s", r->f->name);
     if (r->at)
-        base_str_addf(r->err, ", %%%u (%s)", ir_printed_number(r->f, r->at), ir_op_describe(ir_at(r->f, r->at)->code)->text);
+        base_str_addf(r->err, ", %%%u (%s)", ir_printed_number(r->f, r->at),
+                      ir_op_describe(ir_at(r->f, r->at)->code)->text);
     base_str_add(r->err, ": ");
     va_list ap;
     va_start(ap, fmt);
@@ -195,14 +196,22 @@ bool ir_run_op(ir_run *r, ir_id id) {
     r->at = id;
     if (!ir_run_tensor(r, &op->type, out))
         return false;
-    if (ir_class_is_elementwise(ir_op_describe(op->code)->cls)) return run_elementwise(r, op, out);
-    if (op->code == IR_CONST) return run_const(op, out);
-    if (op->code == IR_FIELD) return run_field(r, op, out);
-    if (op->code == IR_DEGREE) return run_degree(r, out);
-    if (op->code == IR_BROADCAST) return run_broadcast(r, op, out);
-    if (op->code == IR_FOLD) return run_fold(r, op, out);
-    if (op->code == IR_REDUCE) return ir_run_reduce(r, op, out);
-    if (op->code == IR_TOTAL) return ir_run_total(r, op, out);
+    if (ir_class_is_elementwise(ir_op_describe(op->code)->cls))
+        return run_elementwise(r, op, out);
+    if (op->code == IR_CONST)
+        return run_const(op, out);
+    if (op->code == IR_FIELD)
+        return run_field(r, op, out);
+    if (op->code == IR_DEGREE)
+        return run_degree(r, out);
+    if (op->code == IR_BROADCAST)
+        return run_broadcast(r, op, out);
+    if (op->code == IR_FOLD)
+        return run_fold(r, op, out);
+    if (op->code == IR_REDUCE)
+        return ir_run_reduce(r, op, out);
+    if (op->code == IR_TOTAL)
+        return ir_run_total(r, op, out);
     if (op->code == IR_DIMSIZE) {
         ir_run_put(out, 0, 0, (ir_scalar_value){.i = ir_run_dim(r, ir_int(op, IR_ATTR_DIM, 0))});
         return true;
@@ -226,7 +235,8 @@ static bool run_ret(ir_run *r, const ir_op *op) {
 }
 
 bool ir_graph_check(const ir_graph_data *g, bool square, base_str *why) {
-    bool ends = g->n_dst >= 0 && g->n_src >= 0 && g->n_edges >= 0 && g->offsets[0] == 0 && g->offsets[g->n_dst] == g->n_edges;
+    bool ends =
+        g->n_dst >= 0 && g->n_src >= 0 && g->n_edges >= 0 && g->offsets[0] == 0 && g->offsets[g->n_dst] == g->n_edges;
     if (!ends)
         base_str_add(why, "the offsets of the graph do not run from 0 to its number of edges");
     for (int64_t i = 0; ends && i < g->n_dst; i++)

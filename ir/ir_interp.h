@@ -53,7 +53,8 @@ bool ir_run_op(ir_run *r, ir_id id); /* a leaf, elementwise, broadcast or fold *
 bool ir_run_reduce(ir_run *r, const ir_op *op, ir_tensor *out);
 bool ir_run_total(ir_run *r, const ir_op *op, ir_tensor *out);
 /* In the order of `total`: rows of `features` elements each. */
-ir_scalar_value ir_run_total_of(const ir_run *r, ir_kind k, const ir_tensor *t, ir_space space, int64_t rows, int64_t features);
+ir_scalar_value ir_run_total_of(const ir_run *r, ir_kind k, const ir_tensor *t, ir_space space, int64_t rows,
+                                int64_t features);
 bool ir_run_kernel(const ir_module *m, const ir_func *f, const ir_call_data *call, ir_heap *heap, base_str *err);
 bool ir_run_program(ir_run *r);
 

@@ -11,7 +11,8 @@
 bool ir_loop_fail(ir_loop_run *r, const char *fmt, ...) {
     base_str_addf(r->err, "loop @%s", r->f->name);
     if (r->at)
-        base_str_addf(r->err, ", %%%u (%s)", ir_printed_number(r->f, r->at), ir_op_describe(ir_at(r->f, r->at)->code)->text);
+        base_str_addf(r->err, ", %%%u (%s)", ir_printed_number(r->f, r->at),
+                      ir_op_describe(ir_at(r->f, r->at)->code)->text);
     base_str_add(r->err, ": ");
     va_list ap;
     va_start(ap, fmt);
@@ -126,34 +127,58 @@ static bool run_elementwise(ir_loop_run *r, const ir_op *op, ir_scalar_value *ou
     return true;
 }
 
-static int64_t dim_size(const ir_loop_run *r, ir_dim d) { return ir_dim_is_sym(d) ? r->call->dims[ir_dim_sym_index(d)] : d; }
+static int64_t dim_size(const ir_loop_run *r, ir_dim d) {
+    return ir_dim_is_sym(d) ? r->call->dims[ir_dim_sym_index(d)] : d;
+}
 
 static bool run_op(ir_loop_run *r, ir_id id) {
     const ir_op *op = ir_at(r->f, id);
     ir_scalar_value *out = &r->values[id];
     r->at = id;
-    if (ir_class_is_elementwise(ir_op_describe(op->code)->cls)) return run_elementwise(r, op, out);
-    if (op->code == IR_ARG) return true;
-    if (op->code == IR_LOAD) return ir_loop_load(r, op, out);
-    if (op->code == IR_STORE) return ir_loop_store(r, op);
-    if (op->code == IR_READ) return ir_loop_read(r, op, out);
-    if (op->code == IR_SET) return ir_loop_set(r, op);
-    if (op->code == IR_VAR) return ir_loop_var(r, id);
-    if (op->code == IR_PARTIALS) return ir_loop_partials(r, id);
-    if (op->code == IR_ACCUM) return ir_loop_accum(r, op);
-    if (op->code == IR_SOURCE) return run_source(r, op, out);
-    if (op->code == IR_DEGREE) return run_degree(r, op, out);
-    if (op->code == IR_ROWS) return run_rows(r, op);
-    if (op->code == IR_EDGES) return run_edges(r, op);
-    if (op->code == IR_RANGE) return run_range(r, op);
-    if (op->code == IR_LOOP) return run_loop(r, op);
-    if (op->code == IR_LANES) return run_lanes(r, op);
-    if (op->code == IR_TILES) return run_tiles(r, op);
-    if (op->code == IR_COLLAPSE) *out = ir_loop_collapse(r, op);
-    else if (op->code == IR_CONST) *out = ir_find_attr(op, IR_ATTR_VALUE)->v;
-    else if (op->code == IR_DIMSIZE) out->i = dim_size(r, ir_int(op, IR_ATTR_DIM, 0));
-    else if (op->code == IR_NUMROWS) out->i = r->n_rows;
-    else return ir_loop_fail(r, "the interpreter does not know this operation");
+    if (ir_class_is_elementwise(ir_op_describe(op->code)->cls))
+        return run_elementwise(r, op, out);
+    if (op->code == IR_ARG)
+        return true;
+    if (op->code == IR_LOAD)
+        return ir_loop_load(r, op, out);
+    if (op->code == IR_STORE)
+        return ir_loop_store(r, op);
+    if (op->code == IR_READ)
+        return ir_loop_read(r, op, out);
+    if (op->code == IR_SET)
+        return ir_loop_set(r, op);
+    if (op->code == IR_VAR)
+        return ir_loop_var(r, id);
+    if (op->code == IR_PARTIALS)
+        return ir_loop_partials(r, id);
+    if (op->code == IR_ACCUM)
+        return ir_loop_accum(r, op);
+    if (op->code == IR_SOURCE)
+        return run_source(r, op, out);
+    if (op->code == IR_DEGREE)
+        return run_degree(r, op, out);
+    if (op->code == IR_ROWS)
+        return run_rows(r, op);
+    if (op->code == IR_EDGES)
+        return run_edges(r, op);
+    if (op->code == IR_RANGE)
+        return run_range(r, op);
+    if (op->code == IR_LOOP)
+        return run_loop(r, op);
+    if (op->code == IR_LANES)
+        return run_lanes(r, op);
+    if (op->code == IR_TILES)
+        return run_tiles(r, op);
+    if (op->code == IR_COLLAPSE)
+        *out = ir_loop_collapse(r, op);
+    else if (op->code == IR_CONST)
+        *out = ir_find_attr(op, IR_ATTR_VALUE)->v;
+    else if (op->code == IR_DIMSIZE)
+        out->i = dim_size(r, ir_int(op, IR_ATTR_DIM, 0));
+    else if (op->code == IR_NUMROWS)
+        out->i = r->n_rows;
+    else
+        return ir_loop_fail(r, "the interpreter does not know this operation");
     return true;
 }
 
@@ -168,11 +193,20 @@ static bool run_region(ir_loop_run *r, const ir_region *region) {
 static int64_t role_size(const ir_loop_run *r, ir_role role) {
     const ir_graph_data *g = r->call->graph;
     switch (role) {
-    case IR_SRC: return g ? g->n_src : 0;
-    case IR_DST: case IR_NODE: return r->n_rows;
-    case IR_EDGE_FIELD: case IR_OUT_EDGE: return g ? g->n_edges : 0;
-    case IR_OUT_ROW: return r->n_units;
-    case IR_PARAM_FIELD: case IR_OUT_PARAM: case IR_GRAPH_FIELD: return -1;
+    case IR_SRC:
+        return g ? g->n_src : 0;
+    case IR_DST:
+    case IR_NODE:
+        return r->n_rows;
+    case IR_EDGE_FIELD:
+    case IR_OUT_EDGE:
+        return g ? g->n_edges : 0;
+    case IR_OUT_ROW:
+        return r->n_units;
+    case IR_PARAM_FIELD:
+    case IR_OUT_PARAM:
+    case IR_GRAPH_FIELD:
+        return -1;
     }
     return -1;
 }

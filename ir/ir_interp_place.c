@@ -4,13 +4,14 @@
 #include <string.h>
 
 /* Row-major position of the index in operands first .. first + rank - 1; false when it is outside. */
-static bool position(ir_loop_run *r, const ir_op *op, uint32_t first, const int64_t *size, uint32_t rank, const char *name,
-                     int64_t *out) {
+static bool position(ir_loop_run *r, const ir_op *op, uint32_t first, const int64_t *size, uint32_t rank,
+                     const char *name, int64_t *out) {
     *out = 0;
     for (uint32_t i = 0; i < rank; i++) {
         int64_t index = ir_loop_int(r, op, first + i);
         if (index < 0 || index >= size[i])
-            return ir_loop_fail(r, "index %lld of axis %u of '%s', which has %lld", (long long)index, i, name, (long long)size[i]);
+            return ir_loop_fail(r, "index %lld of axis %u of '%s', which has %lld", (long long)index, i, name,
+                                (long long)size[i]);
         *out = *out * size[i] + index;
     }
     return true;
@@ -79,8 +80,8 @@ static bool find_cell(ir_loop_run *r, const ir_op *op, ir_loop_cell **out) {
         return false;
     *out = &p->cells[at];
     if ((*out)->lanes && (*out)->lanes == r->lanes && (*out)->lane != r->lane)
-        return ir_loop_fail(r, "lane %lld meets what lane %lld wrote to '%s'", (long long)r->lane, (long long)(*out)->lane,
-                         name_of(var));
+        return ir_loop_fail(r, "lane %lld meets what lane %lld wrote to '%s'", (long long)r->lane,
+                            (long long)(*out)->lane, name_of(var));
     return true;
 }
 
@@ -98,7 +99,8 @@ bool ir_loop_set(ir_loop_run *r, const ir_op *op) {
     ir_loop_cell *cell;
     if (!find_cell(r, op, &cell))
         return false;
-    *cell = (ir_loop_cell){.v = r->values[op->args[op->n_args - 1]], .lanes = r->lanes, .lane = r->lane, .is_set = true};
+    *cell =
+        (ir_loop_cell){.v = r->values[op->args[op->n_args - 1]], .lanes = r->lanes, .lane = r->lane, .is_set = true};
     return true;
 }
 

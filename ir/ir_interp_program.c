@@ -149,12 +149,18 @@ static bool run_ret(ir_run *r, const ir_op *op) {
 static bool run_program_op(ir_run *r, ir_id id) {
     const ir_op *op = ir_at(r->f, id);
     r->at = id;
-    if (op->code == IR_PARAM) return run_param(r, op, &r->values[id]);
-    if (op->code == IR_CALL) return run_call(r, op, &r->values[id]);
-    if (op->code == IR_GET) return run_get(r, op, &r->values[id]);
-    if (op->code == IR_REPEAT) return run_repeat(r, op, &r->values[id]);
-    if (op->code == IR_RET) return run_ret(r, op);
-    if (op->code == IR_YIELD || op->code == IR_ARG) return true; /* by run_round */
+    if (op->code == IR_PARAM)
+        return run_param(r, op, &r->values[id]);
+    if (op->code == IR_CALL)
+        return run_call(r, op, &r->values[id]);
+    if (op->code == IR_GET)
+        return run_get(r, op, &r->values[id]);
+    if (op->code == IR_REPEAT)
+        return run_repeat(r, op, &r->values[id]);
+    if (op->code == IR_RET)
+        return run_ret(r, op);
+    if (op->code == IR_YIELD || op->code == IR_ARG)
+        return true; /* by run_round */
     return ir_run_op(r, id);
 }
 

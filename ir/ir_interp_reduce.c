@@ -21,7 +21,8 @@ static bool is_scalar(const ir_type *t) {
     return true;
 }
 
-static ir_scalar_value reduce_primitive(const message *msg, ir_kind k, bool lanes, int64_t begin, int64_t end, int64_t f) {
+static ir_scalar_value reduce_primitive(const message *msg, ir_kind k, bool lanes, int64_t begin, int64_t end,
+                                        int64_t f) {
     ir_dtype t = msg->t->dtype;
     ir_scalar_value p[IR_N_PARTIALS];
     for (int i = 0; i < IR_N_PARTIALS; i++)
@@ -74,9 +75,7 @@ static bool is(ir_opcode code, ir_dtype t, ir_scalar_value a, ir_scalar_value b)
     return ir_eval(code, t, IR_BOOL, (ir_scalar_value[]){a, b}).i;
 }
 
-static ir_scalar_value number(ir_dtype t, double x) {
-    return ir_eval(IR_CAST, IR_F64, t, &(ir_scalar_value){.d = x});
-}
+static ir_scalar_value number(ir_dtype t, double x) { return ir_eval(IR_CAST, IR_F64, t, &(ir_scalar_value){.d = x}); }
 
 typedef struct running {
     ir_dtype t;
@@ -108,7 +107,8 @@ static ir_scalar_value reduce_logsumexp(const message *msg, int64_t begin, int64
     return eval2(IR_ADD, st.t, st.m, eval1(IR_LOG, st.t, st.s));
 }
 
-static ir_scalar_value reduce_softmax(const message *score, const message *value, int64_t begin, int64_t end, int64_t f) {
+static ir_scalar_value reduce_softmax(const message *score, const message *value, int64_t begin, int64_t end,
+                                      int64_t f) {
     running st = start(score->t->dtype);
     int64_t inner = value->t->features / score->t->features; /* the score's shape is a prefix of the value's */
     ir_scalar_value p, c;
@@ -124,24 +124,39 @@ static ir_scalar_value reduce_softmax(const message *score, const message *value
 static ir_scalar_value reduce_mean(const message *msg, bool lanes, int64_t begin, int64_t end, int64_t f) {
     ir_dtype t = msg->t->dtype;
     ir_scalar_value degree = {.i = end - begin};
-    return eval2(IR_DIV, t, reduce_primitive(msg, IR_KIND_SUM, lanes, begin, end, f), ir_eval(IR_CAST, IR_I64, t, &degree));
+    return eval2(IR_DIV, t, reduce_primitive(msg, IR_KIND_SUM, lanes, begin, end, f),
+                 ir_eval(IR_CAST, IR_I64, t, &degree));
 }
 
-static ir_scalar_value reduce_element(const message *a, const message *b, const ir_op *op, bool lanes, const int64_t *row,
-                                      int64_t f) {
+static ir_scalar_value reduce_element(const message *a, const message *b, const ir_op *op, bool lanes,
+                                      const int64_t *row, int64_t f) {
     int64_t begin = row[0], end = row[1];
     ir_kind k = ir_kind_of(op);
     switch (k) {
-    case IR_KIND_SUM: case IR_KIND_PROD: case IR_KIND_MIN: case IR_KIND_MAX: case IR_KIND_AND: case IR_KIND_OR:
+    case IR_KIND_SUM:
+    case IR_KIND_PROD:
+    case IR_KIND_MIN:
+    case IR_KIND_MAX:
+    case IR_KIND_AND:
+    case IR_KIND_OR:
         return reduce_primitive(a, k, lanes, begin, end, f);
-    case IR_KIND_ANY: return reduce_primitive(a, IR_KIND_OR, lanes, begin, end, f);
-    case IR_KIND_ALL: return reduce_primitive(a, IR_KIND_AND, lanes, begin, end, f);
-    case IR_KIND_ARGMIN: case IR_KIND_ARGMAX: return (ir_scalar_value){.i = reduce_arg(a, k, lanes, begin, end, f)};
-    case IR_KIND_SOFTMAX: return reduce_softmax(a, b, begin, end, f);
-    case IR_KIND_LOGSUMEXP: return reduce_logsumexp(a, begin, end, f);
-    case IR_KIND_MEAN: return reduce_mean(a, lanes, begin, end, f);
-    case IR_KIND_COUNT: return (ir_scalar_value){.i = op->n_args ? count_true(a, begin, end, f) : end - begin};
-    case IR_KIND_COUNT_: break;
+    case IR_KIND_ANY:
+        return reduce_primitive(a, IR_KIND_OR, lanes, begin, end, f);
+    case IR_KIND_ALL:
+        return reduce_primitive(a, IR_KIND_AND, lanes, begin, end, f);
+    case IR_KIND_ARGMIN:
+    case IR_KIND_ARGMAX:
+        return (ir_scalar_value){.i = reduce_arg(a, k, lanes, begin, end, f)};
+    case IR_KIND_SOFTMAX:
+        return reduce_softmax(a, b, begin, end, f);
+    case IR_KIND_LOGSUMEXP:
+        return reduce_logsumexp(a, begin, end, f);
+    case IR_KIND_MEAN:
+        return reduce_mean(a, lanes, begin, end, f);
+    case IR_KIND_COUNT:
+        return (ir_scalar_value){.i = op->n_args ? count_true(a, begin, end, f) : end - begin};
+    case IR_KIND_COUNT_:
+        break;
     }
     BASE_BUG("no such kind");
 }

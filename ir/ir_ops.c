@@ -6,8 +6,17 @@
 
 /* The level column: any of these letters together. */
 enum {
-    K = IR_LEVEL_K, P = IR_LEVEL_P, L = IR_LEVEL_L, T = IR_LEVEL_T,
-    KP = K | P, KL = K | L, PT = P | T, KPL = K | P | L, KPT = K | P | T, PLT = P | L | T, KPLT = K | P | L | T
+    K = IR_LEVEL_K,
+    P = IR_LEVEL_P,
+    L = IR_LEVEL_L,
+    T = IR_LEVEL_T,
+    KP = K | P,
+    KL = K | L,
+    PT = P | T,
+    KPL = K | P | L,
+    KPT = K | P | T,
+    PLT = P | L | T,
+    KPLT = K | P | L | T
 };
 
 static const ir_op_desc ops[IR_OP_COUNT] = {
@@ -32,10 +41,13 @@ bool ir_op_from_text(const char *text, ir_opcode *out) {
 }
 
 static const char *const kinds[IR_KIND_COUNT_] = {
-    [IR_KIND_SUM] = "sum", [IR_KIND_PROD] = "prod", [IR_KIND_MIN] = "min", [IR_KIND_MAX] = "max",
-    [IR_KIND_AND] = "and", [IR_KIND_OR] = "or", [IR_KIND_ARGMIN] = "argmin", [IR_KIND_ARGMAX] = "argmax",
-    [IR_KIND_SOFTMAX] = "softmax", [IR_KIND_LOGSUMEXP] = "logsumexp", [IR_KIND_MEAN] = "mean",
-    [IR_KIND_COUNT] = "count", [IR_KIND_ANY] = "any", [IR_KIND_ALL] = "all",
+    [IR_KIND_SUM] = "sum",         [IR_KIND_PROD] = "prod",
+    [IR_KIND_MIN] = "min",         [IR_KIND_MAX] = "max",
+    [IR_KIND_AND] = "and",         [IR_KIND_OR] = "or",
+    [IR_KIND_ARGMIN] = "argmin",   [IR_KIND_ARGMAX] = "argmax",
+    [IR_KIND_SOFTMAX] = "softmax", [IR_KIND_LOGSUMEXP] = "logsumexp",
+    [IR_KIND_MEAN] = "mean",       [IR_KIND_COUNT] = "count",
+    [IR_KIND_ANY] = "any",         [IR_KIND_ALL] = "all",
 };
 
 const char *ir_kind_text(ir_kind k) {

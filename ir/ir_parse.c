@@ -173,7 +173,8 @@ static bool parse_syms(ir_parser *p) {
 static bool parse_param(ir_parser *p) {
     ir_param param = {.span = p->token.span};
     if (p->token.kind != IR_TOKEN_NAME || !ir_role_from_text(p->token.text, &param.role)) {
-        ir_parse_error(p, "E0908", p->token.span, "expected a role: src, dst, node, edge, param, graph, outrow, outedge, outparam");
+        ir_parse_error(p, "E0908", p->token.span,
+                       "expected a role: src, dst, node, edge, param, graph, outrow, outedge, outparam");
         return false;
     }
     ir_parse_next(p);
@@ -191,7 +192,9 @@ static bool parse_result(ir_parser *p) {
     if (!result.name || !ir_parse_need_mark(p, ':') || !ir_parse_type(p, &result.type))
         return false;
     if (p->f->level == IR_LEVEL_KERNEL)
-        result.role = result.type.space == IR_EDGE ? IR_OUT_EDGE : result.type.space == IR_ROW ? IR_OUT_ROW : IR_OUT_PARAM;
+        result.role = result.type.space == IR_EDGE  ? IR_OUT_EDGE
+                      : result.type.space == IR_ROW ? IR_OUT_ROW
+                                                    : IR_OUT_PARAM;
     base_push(p->m->arena, p->f->results, p->f->n_results, p->f->cap_results, result);
     return true;
 }

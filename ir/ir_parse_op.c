@@ -134,11 +134,17 @@ static bool parse_attr_value(ir_parser *p, draft *d, ir_op *op, ir_attr_key key)
         return parse_bits(p, d);
     ir_attr *a = ir_put_attr(p->m, op, key);
     switch (form) {
-    case IR_FORM_INT: return ir_parse_integer(p, &a->i);
-    case IR_FORM_FLOAT: return parse_float(p, &a->d);
-    case IR_FORM_DIM: return ir_parse_dim(p, &a->i);
-    case IR_FORM_WORD: a->word = ir_parse_name(p, "a word"); return a->word != NULL;
-    case IR_FORM_BITS: break;
+    case IR_FORM_INT:
+        return ir_parse_integer(p, &a->i);
+    case IR_FORM_FLOAT:
+        return parse_float(p, &a->d);
+    case IR_FORM_DIM:
+        return ir_parse_dim(p, &a->i);
+    case IR_FORM_WORD:
+        a->word = ir_parse_name(p, "a word");
+        return a->word != NULL;
+    case IR_FORM_BITS:
+        break;
     }
     return false;
 }
@@ -213,8 +219,9 @@ static bool parse_op_type(ir_parser *p, const draft *d, ir_op *op) {
     if (has_type && !ir_parse_type(p, &op->type))
         return false;
     if (has_type != d->has_number) {
-        ir_parse_error(p, "E0901", d->span, has_type ? "an operation with a type needs '%%id =' in front"
-                                                      : "an operation with '%%id =' needs ': type'");
+        ir_parse_error(p, "E0901", d->span,
+                       has_type ? "an operation with a type needs '%%id =' in front"
+                                : "an operation with '%%id =' needs ': type'");
         return false;
     }
     return !d->has_value || apply_value(p, op, &d->value);

@@ -16,7 +16,8 @@ static bool is_name(const char *s) {
     if (!*s || (*s >= '0' && *s <= '9'))
         return false;
     for (; *s; s++)
-        if (!((*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z') || (*s >= '0' && *s <= '9') || *s == '_' || *s == '.'))
+        if (!((*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z') || (*s >= '0' && *s <= '9') || *s == '_' ||
+              *s == '.'))
             return false;
     return true;
 }
@@ -86,11 +87,21 @@ void ir_print_scalar(ir_dtype t, ir_scalar_value v, base_str *out) {
 static void add_attr(printer *p, const ir_op *op, const ir_attr *a) {
     base_str_addf(p->out, "%s = ", ir_attr_text(a->key));
     switch (ir_attr_form_of(a->key)) {
-    case IR_FORM_INT: base_str_addf(p->out, "%" PRId64, a->i); break;
-    case IR_FORM_FLOAT: base_str_add_f64(p->out, a->d); break;
-    case IR_FORM_WORD: add_name(p->out, a->word ? a->word : ""); break;
-    case IR_FORM_DIM: add_dim(p->f, a->i, p->out); break;
-    case IR_FORM_BITS: ir_print_scalar(op->type.dtype, a->v, p->out); break;
+    case IR_FORM_INT:
+        base_str_addf(p->out, "%" PRId64, a->i);
+        break;
+    case IR_FORM_FLOAT:
+        base_str_add_f64(p->out, a->d);
+        break;
+    case IR_FORM_WORD:
+        add_name(p->out, a->word ? a->word : "");
+        break;
+    case IR_FORM_DIM:
+        add_dim(p->f, a->i, p->out);
+        break;
+    case IR_FORM_BITS:
+        ir_print_scalar(op->type.dtype, a->v, p->out);
+        break;
     }
 }
 

@@ -102,12 +102,14 @@ bool ir_check_elementwise(ir_check *c, const ir_op *op) {
 /* ---- kinds, parameters, ends ---- */
 bool ir_check_kind(ir_check *c, const ir_op *op, ir_kind *out) {
     const char *word = ir_word(op, IR_ATTR_KIND);
-    return (word && ir_kind_from_text(word, out)) || ir_check_fail(c, "'%s' is not a kind of reduction", word ? word : "");
+    return (word && ir_kind_from_text(word, out)) ||
+           ir_check_fail(c, "'%s' is not a kind of reduction", word ? word : "");
 }
 
 bool ir_check_kind_on(ir_check *c, ir_kind k, ir_dtype t) {
-    bool ok = k == IR_KIND_ARGMIN || k == IR_KIND_ARGMAX ? t < IR_DTYPE_COUNT && t != IR_BOOL
-                                                         : ir_kind_is_primitive(k) && ir_eval_defined(ir_kind_opcode(k), t);
+    bool ok = k == IR_KIND_ARGMIN || k == IR_KIND_ARGMAX
+                  ? t < IR_DTYPE_COUNT && t != IR_BOOL
+                  : ir_kind_is_primitive(k) && ir_eval_defined(ir_kind_opcode(k), t);
     return ok || ir_check_fail(c, "%s is not possible here on %s", ir_kind_text(k), ir_dtype_text(t));
 }
 
@@ -139,7 +141,8 @@ bool ir_check_region_args(ir_check *c, const ir_op *op, size_t n, const ir_type 
         const ir_type *want = types ? &types[i] : &i64;
         if (ir_int(arg, IR_ATTR_INDEX, -1) != (int64_t)i)
             return ir_check_fail(c, "argument %zu of its region has another index", i);
-        if (arg->type.dtype != want->dtype || arg->type.space != want->space || !ir_check_same_shape(c->f, &arg->type, want))
+        if (arg->type.dtype != want->dtype || arg->type.space != want->space ||
+            !ir_check_same_shape(c->f, &arg->type, want))
             return ir_check_fail(c, "argument %zu of its region has the wrong type", i);
     }
     return true;
@@ -153,20 +156,34 @@ typedef struct attr_rule {
 
 static attr_rule attr_rule_of(ir_opcode code) {
     attr_rule r = {0, BIT(NAME)};
-    if (code == IR_CONST) r.required = BIT(VALUE);
-    if (code == IR_FIELD) r.required = BIT(FIELD) | BIT(AT);
-    if (code == IR_PARAM || code == IR_LOAD || code == IR_STORE) r.required = BIT(FIELD);
-    if (code == IR_DIMSIZE) r.required = BIT(DIM);
-    if (code == IR_ARG || code == IR_GET) r.required = BIT(INDEX);
-    if (code == IR_FOLD) r.required = BIT(KIND) | BIT(AXES);
-    if (code == IR_REDUCE || code == IR_TOTAL || code == IR_PARTIALS) r.required = BIT(KIND);
-    if (code == IR_CALL) r.required = BIT(CALLEE) | BIT(GRAPH);
-    if (code == IR_CALL) r.optional |= BIT(DIM);
-    if (code == IR_TILES) r.required = BIT(WIDTH);
-    if (code == IR_BIND) r.required = BIT(KIND) | BIT(INDEX);
-    if (code == IR_INSTANCE) r.required = BIT(NAME) | BIT(VERSION) | BIT(TIER);
-    if (code == IR_ACQUIRE) r.required = BIT(MODE);
-    if (code == IR_LAUNCH) r.required = BIT(CALLEE) | BIT(GRAPH) | BIT(BUFFERS) | BIT(OUTPUTS);
+    if (code == IR_CONST)
+        r.required = BIT(VALUE);
+    if (code == IR_FIELD)
+        r.required = BIT(FIELD) | BIT(AT);
+    if (code == IR_PARAM || code == IR_LOAD || code == IR_STORE)
+        r.required = BIT(FIELD);
+    if (code == IR_DIMSIZE)
+        r.required = BIT(DIM);
+    if (code == IR_ARG || code == IR_GET)
+        r.required = BIT(INDEX);
+    if (code == IR_FOLD)
+        r.required = BIT(KIND) | BIT(AXES);
+    if (code == IR_REDUCE || code == IR_TOTAL || code == IR_PARTIALS)
+        r.required = BIT(KIND);
+    if (code == IR_CALL)
+        r.required = BIT(CALLEE) | BIT(GRAPH);
+    if (code == IR_CALL)
+        r.optional |= BIT(DIM);
+    if (code == IR_TILES)
+        r.required = BIT(WIDTH);
+    if (code == IR_BIND)
+        r.required = BIT(KIND) | BIT(INDEX);
+    if (code == IR_INSTANCE)
+        r.required = BIT(NAME) | BIT(VERSION) | BIT(TIER);
+    if (code == IR_ACQUIRE)
+        r.required = BIT(MODE);
+    if (code == IR_LAUNCH)
+        r.required = BIT(CALLEE) | BIT(GRAPH) | BIT(BUFFERS) | BIT(OUTPUTS);
     if (ir_op_describe(code)->cls == IR_CLASS_LOOP)
         r.optional |= BIT(LANES) | BIT(PREFETCH) | BIT(VECTOR) | BIT(PAGES);
     return r;
@@ -174,7 +191,8 @@ static attr_rule attr_rule_of(ir_opcode code) {
 
 static bool check_attr_form(ir_check *c, const ir_op *op, const ir_attr *a) {
     switch (ir_attr_form_of(a->key)) {
-    case IR_FORM_WORD: return a->word || ir_check_fail(c, "attribute '%s' has no word", ir_attr_text(a->key));
+    case IR_FORM_WORD:
+        return a->word || ir_check_fail(c, "attribute '%s' has no word", ir_attr_text(a->key));
     case IR_FORM_DIM:
         if (a->i >= 0 || (ir_dim_is_sym(a->i) && ir_dim_sym_index(a->i) < c->f->n_syms))
             return true;
@@ -185,7 +203,9 @@ static bool check_attr_form(ir_check *c, const ir_op *op, const ir_attr *a) {
         if (op->type.dtype == IR_I32 && (a->v.i < INT32_MIN || a->v.i > INT32_MAX))
             return ir_check_fail(c, "the value does not fit in i32");
         return true;
-    case IR_FORM_INT: case IR_FORM_FLOAT: return true;
+    case IR_FORM_INT:
+    case IR_FORM_FLOAT:
+        return true;
     }
     return true;
 }
@@ -254,15 +274,18 @@ static bool check_type(ir_check *c, const ir_op *op) {
 static bool check_operands(ir_check *c, const ir_op *op) {
     const ir_op_desc *d = ir_op_describe(op->code);
     if ((int64_t)op->n_args < d->min_args || (d->max_args >= 0 && (int64_t)op->n_args > d->max_args))
-        return ir_check_fail(c, "%u operands, but it takes %s%d", op->n_args, d->max_args == d->min_args ? "" : "at least ",
-                             (int64_t)op->n_args < d->min_args || d->max_args == d->min_args ? d->min_args : d->max_args);
+        return ir_check_fail(
+            c, "%u operands, but it takes %s%d", op->n_args, d->max_args == d->min_args ? "" : "at least ",
+            (int64_t)op->n_args < d->min_args || d->max_args == d->min_args ? d->min_args : d->max_args);
     for (uint32_t i = 0; i < op->n_args; i++) {
         ir_id arg = op->args[i];
         if (arg == 0 || arg >= c->f->n_ops)
             return ir_check_fail(c, "operand %u is no operation of the function", i);
         if (c->scope[arg] != IR_VISIBLE)
-            return ir_check_fail(c, c->scope[arg] == IR_GONE ? "operand %u is used outside the region of its definition"
-                                                             : "operand %u is used before its definition", i);
+            return ir_check_fail(c,
+                                 c->scope[arg] == IR_GONE ? "operand %u is used outside the region of its definition"
+                                                          : "operand %u is used before its definition",
+                                 i);
         if (ir_at(c->f, arg)->type.dtype == IR_NONE)
             return ir_check_fail(c, "operand %u has no value", i);
     }
@@ -291,9 +314,13 @@ static bool check_common(ir_check *c, const ir_op *op) {
 
 static bool check_level(ir_check *c, const ir_op *op) {
     switch (c->f->level) {
-    case IR_LEVEL_KERNEL: case IR_LEVEL_PROGRAM: return ir_check_graph_op(c, op);
-    case IR_LEVEL_LOOP: return ir_check_loop_op(c, op);
-    case IR_LEVEL_TASK: return ir_check_task_op(c, op);
+    case IR_LEVEL_KERNEL:
+    case IR_LEVEL_PROGRAM:
+        return ir_check_graph_op(c, op);
+    case IR_LEVEL_LOOP:
+        return ir_check_loop_op(c, op);
+    case IR_LEVEL_TASK:
+        return ir_check_task_op(c, op);
     }
     return false;
 }
@@ -349,10 +376,19 @@ static bool check_region(ir_check *c, const ir_region *r) {
 /* ---- functions ---- */
 static bool role_allowed(ir_level level, ir_role role) {
     switch (role) {
-    case IR_SRC: case IR_DST: case IR_NODE: case IR_EDGE_FIELD: return level != IR_LEVEL_PROGRAM;
-    case IR_PARAM_FIELD: return true;
-    case IR_GRAPH_FIELD: return level == IR_LEVEL_PROGRAM || level == IR_LEVEL_TASK;
-    case IR_OUT_ROW: case IR_OUT_EDGE: case IR_OUT_PARAM: return level == IR_LEVEL_LOOP;
+    case IR_SRC:
+    case IR_DST:
+    case IR_NODE:
+    case IR_EDGE_FIELD:
+        return level != IR_LEVEL_PROGRAM;
+    case IR_PARAM_FIELD:
+        return true;
+    case IR_GRAPH_FIELD:
+        return level == IR_LEVEL_PROGRAM || level == IR_LEVEL_TASK;
+    case IR_OUT_ROW:
+    case IR_OUT_EDGE:
+    case IR_OUT_PARAM:
+        return level == IR_LEVEL_LOOP;
     }
     return false;
 }

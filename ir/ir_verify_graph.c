@@ -84,13 +84,27 @@ static bool check_softmax(ir_check *c, const ir_op *op) {
 /* The element type of the result, IR_NONE when the kind does not work on t. */
 static ir_dtype reduced(ir_kind k, ir_dtype t) {
     switch (k) {
-    case IR_KIND_SUM: case IR_KIND_PROD: case IR_KIND_MIN: case IR_KIND_MAX: case IR_KIND_AND: case IR_KIND_OR:
+    case IR_KIND_SUM:
+    case IR_KIND_PROD:
+    case IR_KIND_MIN:
+    case IR_KIND_MAX:
+    case IR_KIND_AND:
+    case IR_KIND_OR:
         return ir_eval_defined(ir_kind_opcode(k), t) ? t : IR_NONE;
-    case IR_KIND_ARGMIN: case IR_KIND_ARGMAX: return t < IR_DTYPE_COUNT && t != IR_BOOL ? IR_I64 : IR_NONE;
-    case IR_KIND_LOGSUMEXP: case IR_KIND_MEAN: return ir_dtype_is_float(t) ? t : IR_NONE;
-    case IR_KIND_COUNT: return t == IR_BOOL ? IR_I64 : IR_NONE;
-    case IR_KIND_ANY: case IR_KIND_ALL: return t == IR_BOOL ? t : IR_NONE;
-    case IR_KIND_SOFTMAX: case IR_KIND_COUNT_: break;
+    case IR_KIND_ARGMIN:
+    case IR_KIND_ARGMAX:
+        return t < IR_DTYPE_COUNT && t != IR_BOOL ? IR_I64 : IR_NONE;
+    case IR_KIND_LOGSUMEXP:
+    case IR_KIND_MEAN:
+        return ir_dtype_is_float(t) ? t : IR_NONE;
+    case IR_KIND_COUNT:
+        return t == IR_BOOL ? IR_I64 : IR_NONE;
+    case IR_KIND_ANY:
+    case IR_KIND_ALL:
+        return t == IR_BOOL ? t : IR_NONE;
+    case IR_KIND_SOFTMAX:
+    case IR_KIND_COUNT_:
+        break;
     }
     return IR_NONE;
 }
@@ -142,7 +156,8 @@ static bool check_call(ir_check *c, const ir_op *op) {
     if (callee->needs_square && graph >= 0 && !c->f->needs_square)
         return ir_check_fail(c, "@%s needs a square graph, so this function does", callee->name);
     if (op->n_args != callee->n_params)
-        return ir_check_fail(c, "%u operands for the %zu parameters of @%s", op->n_args, callee->n_params, callee->name);
+        return ir_check_fail(c, "%u operands for the %zu parameters of @%s", op->n_args, callee->n_params,
+                             callee->name);
     ir_dim *dims = base_alloc(sizeof *dims * (callee->n_syms + 1));
     base_str why = {0};
     if (!dims)
@@ -155,7 +170,8 @@ static bool check_call(ir_check *c, const ir_op *op) {
     else {
         ir_type want;
         ok = ir_call_result(c->f, op, callee, dims, 0, &want, &why);
-        bool single = want.rank && want.dim[0] == 1 && op->type.rank + 1 == want.rank; /* one row may be typed as none */
+        bool single =
+            want.rank && want.dim[0] == 1 && op->type.rank + 1 == want.rank; /* one row may be typed as none */
         if (ok && graph < 0 && single) {
             memmove(want.dim, want.dim + 1, sizeof want.dim[0] * --want.rank);
         }
@@ -255,20 +271,35 @@ bool ir_check_graph_op(ir_check *c, const ir_op *op) {
     if (c->f->level == IR_LEVEL_KERNEL && op->type.space == IR_EDGE && strcmp(c->f->domain, "dst") != 0)
         return ir_check_fail(c, "a kernel over rows has no edges");
     ir_type row_i64 = {.dtype = IR_I64, .space = IR_ROW};
-    if (op->code == IR_CONST) return check_const(c, op);
-    if (op->code == IR_FIELD) return check_field(c, op);
-    if (op->code == IR_PARAM) return check_param(c, op);
-    if (op->code == IR_DIMSIZE) return ir_check_type_is(c, op, ir_scalar(IR_I64));
-    if (op->code == IR_DEGREE && op->n_args) return ir_check_fail(c, "in a kernel it takes no operand");
-    if (op->code == IR_DEGREE) return ir_check_type_is(c, op, row_i64);
-    if (op->code == IR_BROADCAST) return check_broadcast(c, op);
-    if (op->code == IR_FOLD) return check_fold(c, op);
-    if (op->code == IR_REDUCE) return check_reduce(c, op);
-    if (op->code == IR_TOTAL) return check_total(c, op);
-    if (op->code == IR_CALL) return check_call(c, op);
-    if (op->code == IR_GET) return ir_check_get(c, op);
-    if (op->code == IR_REPEAT) return ir_check_repeat(c, op);
-    if (op->code == IR_YIELD) return ir_check_yield(c, op);
-    if (op->code == IR_RET) return check_ret(c, op);
+    if (op->code == IR_CONST)
+        return check_const(c, op);
+    if (op->code == IR_FIELD)
+        return check_field(c, op);
+    if (op->code == IR_PARAM)
+        return check_param(c, op);
+    if (op->code == IR_DIMSIZE)
+        return ir_check_type_is(c, op, ir_scalar(IR_I64));
+    if (op->code == IR_DEGREE && op->n_args)
+        return ir_check_fail(c, "in a kernel it takes no operand");
+    if (op->code == IR_DEGREE)
+        return ir_check_type_is(c, op, row_i64);
+    if (op->code == IR_BROADCAST)
+        return check_broadcast(c, op);
+    if (op->code == IR_FOLD)
+        return check_fold(c, op);
+    if (op->code == IR_REDUCE)
+        return check_reduce(c, op);
+    if (op->code == IR_TOTAL)
+        return check_total(c, op);
+    if (op->code == IR_CALL)
+        return check_call(c, op);
+    if (op->code == IR_GET)
+        return ir_check_get(c, op);
+    if (op->code == IR_REPEAT)
+        return ir_check_repeat(c, op);
+    if (op->code == IR_YIELD)
+        return ir_check_yield(c, op);
+    if (op->code == IR_RET)
+        return check_ret(c, op);
     return op->code == IR_ARG || ir_check_fail(c, "no rule for this operation");
 }

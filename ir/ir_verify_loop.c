@@ -18,7 +18,8 @@ static bool check_values(ir_check *c, const ir_op *op) {
         const ir_op *arg = ir_check_arg(c, op, i);
         bool place = op->code == IR_READ || op->code == IR_SET ? arg->code == IR_VAR : arg->code == IR_PARTIALS;
         if (takes_place(op->code, i) && !place)
-            return ir_check_fail(c, "operand 0 must be a %s", op->code == IR_READ || op->code == IR_SET ? "var" : "partials");
+            return ir_check_fail(c, "operand 0 must be a %s",
+                                 op->code == IR_READ || op->code == IR_SET ? "var" : "partials");
         if (!takes_place(op->code, i) && is_place(arg))
             return ir_check_fail(c, "operand %u is a place, not a value", i);
     }
@@ -77,8 +78,8 @@ static bool check_loop(ir_check *c, const ir_op *op) {
     size_t n = op->code == IR_EDGES ? 3 : op->code == IR_LOOP ? 1 : 2;
     if (!check_i64s(c, op, 0, op->n_args) || !check_lanes_attr(c, op))
         return false;
-    if (!check_positive(c, op, IR_ATTR_PREFETCH, 0, "prefetch") || !check_positive(c, op, IR_ATTR_VECTOR, 0, "vector") ||
-        !check_positive(c, op, IR_ATTR_WIDTH, 1, "width"))
+    if (!check_positive(c, op, IR_ATTR_PREFETCH, 0, "prefetch") ||
+        !check_positive(c, op, IR_ATTR_VECTOR, 0, "vector") || !check_positive(c, op, IR_ATTR_WIDTH, 1, "width"))
         return false;
     if (op->code == IR_EDGES && strcmp(c->f->domain, "dst") != 0)
         return ir_check_fail(c, "a function over rows walks no edges");
@@ -183,18 +184,31 @@ static bool check_degree(ir_check *c, const ir_op *op) {
 bool ir_check_loop_op(ir_check *c, const ir_op *op) {
     if (!check_form(c, op) || !check_values(c, op))
         return false;
-    if (ir_class_is_elementwise(ir_op_describe(op->code)->cls)) return ir_check_elementwise(c, op);
-    if (op->code == IR_ROWS) return check_rows(c, op);
-    if (op->code == IR_DEGREE) return check_degree(c, op);
-    if (op->code == IR_DIMSIZE || op->code == IR_NUMROWS || op->code == IR_SOURCE) return check_scalar_i64(c, op);
-    if (op->code == IR_LOAD) return check_load(c, op);
-    if (op->code == IR_STORE) return check_store(c, op);
-    if (op->code == IR_VAR) return check_var(c, op);
-    if (op->code == IR_READ) return check_read(c, op);
-    if (op->code == IR_SET) return check_set(c, op);
-    if (op->code == IR_PARTIALS) return check_partials(c, op);
-    if (op->code == IR_ACCUM) return check_accum(c, op);
-    if (op->code == IR_COLLAPSE) return check_collapse(c, op);
-    if (ir_op_describe(op->code)->cls == IR_CLASS_LOOP) return check_loop(c, op);
+    if (ir_class_is_elementwise(ir_op_describe(op->code)->cls))
+        return ir_check_elementwise(c, op);
+    if (op->code == IR_ROWS)
+        return check_rows(c, op);
+    if (op->code == IR_DEGREE)
+        return check_degree(c, op);
+    if (op->code == IR_DIMSIZE || op->code == IR_NUMROWS || op->code == IR_SOURCE)
+        return check_scalar_i64(c, op);
+    if (op->code == IR_LOAD)
+        return check_load(c, op);
+    if (op->code == IR_STORE)
+        return check_store(c, op);
+    if (op->code == IR_VAR)
+        return check_var(c, op);
+    if (op->code == IR_READ)
+        return check_read(c, op);
+    if (op->code == IR_SET)
+        return check_set(c, op);
+    if (op->code == IR_PARTIALS)
+        return check_partials(c, op);
+    if (op->code == IR_ACCUM)
+        return check_accum(c, op);
+    if (op->code == IR_COLLAPSE)
+        return check_collapse(c, op);
+    if (ir_op_describe(op->code)->cls == IR_CLASS_LOOP)
+        return check_loop(c, op);
     return op->code == IR_ARG || op->code == IR_CONST || ir_check_fail(c, "no rule for this operation");
 }

@@ -42,8 +42,9 @@ static bool check_instance(ir_check *c, const ir_op *op) {
 
 static bool check_acquire(ir_check *c, const ir_op *op) {
     static const char *const modes[] = {"read", "write", NULL};
-    return check_instances(c, op, 1) && (is_one_of(ir_word(op, IR_ATTR_MODE), modes) ||
-                                         ir_check_fail(c, "its mode is read or write, not '%s'", ir_word(op, IR_ATTR_MODE)));
+    return check_instances(c, op, 1) &&
+           (is_one_of(ir_word(op, IR_ATTR_MODE), modes) ||
+            ir_check_fail(c, "its mode is read or write, not '%s'", ir_word(op, IR_ATTR_MODE)));
 }
 
 static bool walks_edges(const ir_func *f) {
@@ -60,7 +61,8 @@ static bool check_launch_graph(ir_check *c, const ir_op *op, const ir_func *call
     bool named = false; /* a task made of a kernel has no graph parameter: its one graph is 0 */
     for (size_t i = 0; i < c->f->n_params; i++)
         named |= c->f->params[i].role == IR_GRAPH_FIELD;
-    if (graph < -1 || (graph >= 0 && named && (graph >= (int64_t)c->f->n_params || c->f->params[graph].role != IR_GRAPH_FIELD)))
+    if (graph < -1 ||
+        (graph >= 0 && named && (graph >= (int64_t)c->f->n_params || c->f->params[graph].role != IR_GRAPH_FIELD)))
         return ir_check_fail(c, "parameter %lld is no graph", (long long)graph);
     return graph >= 0 || !walks_edges(callee) || ir_check_fail(c, "@%s walks edges, so it needs a graph", callee->name);
 }
@@ -99,7 +101,8 @@ static bool check_launch(ir_check *c, const ir_op *op) {
     for (size_t i = 0; i < callee->n_params; i++)
         out += ir_role_is_out(callee->params[i].role);
     if (buffers != (int64_t)callee->n_params || outputs != out)
-        return ir_check_fail(c, "@%s has %zu buffers, %lld of them written", callee->name, callee->n_params, (long long)out);
+        return ir_check_fail(c, "@%s has %zu buffers, %lld of them written", callee->name, callee->n_params,
+                             (long long)out);
     if (op->n_args != callee->n_params + 1 + callee->n_syms)
         return ir_check_fail(c, "%u operands for %zu buffers, the rows and %zu dimensions of @%s", op->n_args,
                              callee->n_params, callee->n_syms, callee->name);
@@ -131,19 +134,33 @@ static bool check_end(ir_check *c, const ir_op *op) {
 bool ir_check_task_op(ir_check *c, const ir_op *op) {
     if (op->type.rank)
         return ir_check_fail(c, "only scalars and instances exist on this level");
-    if (ir_class_is_elementwise(ir_op_describe(op->code)->cls)) return ir_check_elementwise(c, op);
-    if (op->code == IR_BIND) return check_bind(c, op);
-    if (op->code == IR_INSTANCE) return check_instance(c, op);
-    if (op->code == IR_ACQUIRE) return check_acquire(c, op);
-    if (op->code == IR_DONE || op->code == IR_RELEASE) return check_instances(c, op, 1);
-    if (op->code == IR_COPY) return check_instances(c, op, 2);
-    if (op->code == IR_LAUNCH) return check_launch(c, op);
-    if (op->code == IR_READI) return check_readi(c, op);
-    if (op->code == IR_PAGES) return check_pages(c, op);
-    if (op->code == IR_DIMSIZE) return ir_check_type_is(c, op, ir_scalar(IR_I64));
-    if (op->code == IR_GET) return ir_check_get(c, op);
-    if (op->code == IR_REPEAT) return ir_check_repeat(c, op);
-    if (op->code == IR_YIELD) return ir_check_yield(c, op);
-    if (op->code == IR_RET) return check_end(c, op);
+    if (ir_class_is_elementwise(ir_op_describe(op->code)->cls))
+        return ir_check_elementwise(c, op);
+    if (op->code == IR_BIND)
+        return check_bind(c, op);
+    if (op->code == IR_INSTANCE)
+        return check_instance(c, op);
+    if (op->code == IR_ACQUIRE)
+        return check_acquire(c, op);
+    if (op->code == IR_DONE || op->code == IR_RELEASE)
+        return check_instances(c, op, 1);
+    if (op->code == IR_COPY)
+        return check_instances(c, op, 2);
+    if (op->code == IR_LAUNCH)
+        return check_launch(c, op);
+    if (op->code == IR_READI)
+        return check_readi(c, op);
+    if (op->code == IR_PAGES)
+        return check_pages(c, op);
+    if (op->code == IR_DIMSIZE)
+        return ir_check_type_is(c, op, ir_scalar(IR_I64));
+    if (op->code == IR_GET)
+        return ir_check_get(c, op);
+    if (op->code == IR_REPEAT)
+        return ir_check_repeat(c, op);
+    if (op->code == IR_YIELD)
+        return ir_check_yield(c, op);
+    if (op->code == IR_RET)
+        return check_end(c, op);
     return op->code == IR_ARG || op->code == IR_CONST || ir_check_fail(c, "no rule for this operation");
 }

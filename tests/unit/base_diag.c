@@ -31,12 +31,13 @@ Test(diag, is_shown_as_documented) {
     base_diag_label(&d, e, "reduce it, or declare the result '-> edge f32[%s]'", "H");
     base_diag_note_at(&d, e, span_of(gat, "src.a", NULL), "'%s' depends on src.a", "score");
     base_diag_note_text(&d, e, "see tigac --explain %s", "E0207");
-    cr_assert_str_eq(render(&d, false),
-                     "gat.tg:4:12: error[E0207]: 'score' is a value per edge; a row kernel returns one value per destination\n"
-                     "   4 |     return score\n"
-                     "     |            ^^^^^ reduce it, or declare the result '-> edge f32[H]'\n"
-                     "   note: 'score' depends on src.a (gat.tg:3:17)\n"
-                     "   note: see tigac --explain E0207\n");
+    cr_assert_str_eq(
+        render(&d, false),
+        "gat.tg:4:12: error[E0207]: 'score' is a value per edge; a row kernel returns one value per destination\n"
+        "   4 |     return score\n"
+        "     |            ^^^^^ reduce it, or declare the result '-> edge f32[H]'\n"
+        "   note: 'score' depends on src.a (gat.tg:3:17)\n"
+        "   note: see tigac --explain E0207\n");
     cr_assert(strstr(render(&d, true), "\033[1;31m^^^^^"));
     cr_assert_eq(d.n_errors, 1);
 }

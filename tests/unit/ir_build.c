@@ -80,7 +80,8 @@ Test(build, functions_and_symbols) {
 }
 
 Test(build, shapes_broadcast_from_the_right) {
-    ir_type a = {.rank = 3, .dim = {ir_dim_sym(0), 1, 4}}, b = {.rank = 2, .dim = {ir_dim_sym(1), 4}}, c = {.rank = 1, .dim = {1}};
+    ir_type a = {.rank = 3, .dim = {ir_dim_sym(0), 1, 4}}, b = {.rank = 2, .dim = {ir_dim_sym(1), 4}},
+            c = {.rank = 1, .dim = {1}};
     ir_type out = ir_scalar(IR_F32);
     cr_assert(ir_broadcast(&a, &b, &out));
     cr_assert_eq(out.rank, 3);

@@ -10,7 +10,9 @@ static ir_scalar_value d(double x) { return (ir_scalar_value){.d = x}; }
 static int64_t int2(ir_opcode code, ir_dtype t, int64_t a, int64_t b) {
     return ir_eval(code, t, t, (ir_scalar_value[]){i(a), i(b)}).i;
 }
-static float f2(ir_opcode code, float a, float b) { return ir_eval(code, IR_F32, IR_F32, (ir_scalar_value[]){f(a), f(b)}).f; }
+static float f2(ir_opcode code, float a, float b) {
+    return ir_eval(code, IR_F32, IR_F32, (ir_scalar_value[]){f(a), f(b)}).f;
+}
 static double d2(ir_opcode code, double a, double b) {
     return ir_eval(code, IR_F64, IR_F64, (ir_scalar_value[]){d(a), d(b)}).d;
 }
@@ -108,7 +110,8 @@ Test(eval, floats_follow_the_c_library) {
     cr_assert(isnan(d2(IR_SQRT, -1, 0)));
     cr_assert_eq(f2(IR_LOG, 0, 0), -INFINITY);
     cr_assert_eq(f2(IR_ADD, FLT_TRUE_MIN, FLT_TRUE_MIN), 2 * FLT_TRUE_MIN, "subnormals are kept");
-    const ir_opcode unary[] = {IR_EXPM1, IR_LOG1P, IR_SIN, IR_COS, IR_TAN, IR_ASIN, IR_ACOS, IR_ATAN, IR_SINH, IR_COSH, IR_TANH, IR_ERF};
+    const ir_opcode unary[] = {IR_EXPM1, IR_LOG1P, IR_SIN,  IR_COS,  IR_TAN,  IR_ASIN,
+                               IR_ACOS,  IR_ATAN,  IR_SINH, IR_COSH, IR_TANH, IR_ERF};
     float (*const want[])(float) = {expm1f, log1pf, sinf, cosf, tanf, asinf, acosf, atanf, sinhf, coshf, tanhf, erff};
     for (int k = 0; k < 12; k++)
         cr_assert_eq(f2(unary[k], 0.375f, 0), want[k](0.375f), "%s", ir_op_describe(unary[k])->text);

@@ -10,7 +10,8 @@ static const ir_graph_data graph = {3, 3, 5, offsets, sources};
 static const int64_t gaps[] = {0, 0, 2, 2, 3, 3}, gap_sources[] = {2, 0, 1};
 static const ir_graph_data gap_graph = {5, 3, 3, gaps, gap_sources};
 
-static void run_kernel(const char *text, const ir_graph_data *g, const int64_t *dims, const void *const *in, void *const *out) {
+static void run_kernel(const char *text, const ir_graph_data *g, const int64_t *dims, const void *const *in,
+                       void *const *out) {
     base_arena *a = base_arena_new();
     const ir_module *m = parse(a, text);
     run(m, "k", &(ir_call_data){.graph = g, .dims = dims, .in = in, .out = out});
@@ -21,7 +22,8 @@ Test(kernel, weighted_sum) {
     const float x[] = {1, 2, 3}, w[] = {2, 3, 4, 5, 6}, bias[] = {10, 20, 30};
     float out[3];
     const ir_module *m = parse_file(base_arena_new(), TIGA_SOURCE_DIR "/tests/ir/graph_weighted_sum.ir");
-    ir_call_data call = {.graph = &graph, .dims = (int64_t[]){1}, .in = (const void *[]){x, w, bias}, .out = (void *[]){out}};
+    ir_call_data call = {
+        .graph = &graph, .dims = (int64_t[]){1}, .in = (const void *[]){x, w, bias}, .out = (void *[]){out}};
     run(m, "weighted_sum", &call);
     expect_f32(out, 3, 10 + 2 * 1 + 3 * 3, 20 + 4 * 2, 30 + 5 * 1 + 6 * 2);
     run(m, "plain", &call);
@@ -32,7 +34,8 @@ Test(kernel, weighted_sum_with_features_and_without) {
     const float x[] = {1, 10, 2, 20, 3, 30}, w[] = {2, 3, 4, 5, 6}, bias[] = {0, 1, 0, 1, 0, 1};
     float out[6];
     const ir_module *m = parse_file(base_arena_new(), TIGA_SOURCE_DIR "/tests/ir/graph_weighted_sum.ir");
-    ir_call_data call = {.graph = &graph, .dims = (int64_t[]){2}, .in = (const void *[]){x, w, bias}, .out = (void *[]){out}};
+    ir_call_data call = {
+        .graph = &graph, .dims = (int64_t[]){2}, .in = (const void *[]){x, w, bias}, .out = (void *[]){out}};
     run(m, "weighted_sum", &call);
     expect_f32(out, 6, 11, 111, 8, 81, 17, 171);
     call.dims = (int64_t[]){0};
@@ -42,8 +45,9 @@ Test(kernel, weighted_sum_with_features_and_without) {
         cr_assert_eq(((unsigned char *)out)[i], 0x55);
 }
 
-#define EDGE_KERNEL(result, body)                                                                                    \
-    "module m\nkernel @k(edge v: f32) -> (o: row " result ") {\n%1 = field {field = 0, at = edge} : edge f32\n" body "\nret %2\n}"
+#define EDGE_KERNEL(result, body)                                                                                      \
+    "module m\nkernel @k(edge v: f32) -> (o: row " result ") {\n%1 = field {field = 0, at = edge} : edge f32\n" body   \
+    "\nret %2\n}"
 #define REDUCE(kind, result) EDGE_KERNEL(result, "%2 = reduce %1 {kind = " kind "} : row " result)
 
 static void reduce(const char *text, const float *v, void *out) {
@@ -72,7 +76,10 @@ Test(kernel, reducers_and_empty_rows) {
     expect_i64(n, 5, -1, 2, -1, 1, -1);
     reduce(EDGE_KERNEL("i64", "%2 = reduce {kind = count} : row i64"), v, n);
     expect_i64(n, 5, 0, 2, 0, 1, 0);
-    reduce(EDGE_KERNEL("i64", "%3 = const {value = 0} : f32\n%4 = lt %1, %3 : edge bool\n%2 = reduce %4 {kind = count} : row i64"), v, n);
+    reduce(
+        EDGE_KERNEL(
+            "i64", "%3 = const {value = 0} : f32\n%4 = lt %1, %3 : edge bool\n%2 = reduce %4 {kind = count} : row i64"),
+        v, n);
     expect_i64(n, 5, 0, 1, 0, 0, 0);
     reduce(EDGE_KERNEL("i64", "%2 = degree : row i64"), v, n);
     expect_i64(n, 5, 0, 2, 0, 1, 0);
@@ -85,7 +92,10 @@ Test(kernel, bool_reducers) {
     const unsigned char want[4][5] = {{0, 1, 0, 0, 0}, {0, 1, 0, 0, 0}, {1, 0, 1, 0, 1}, {1, 0, 1, 0, 1}};
     for (int i = 0; i < 4; i++) {
         char text[512];
-        snprintf(text, sizeof text, EDGE_KERNEL("bool", "%%3 = const {value = 0} : f32\n%%4 = lt %%1, %%3 : edge bool\n%%2 = reduce %%4 {kind = %s} : row bool"), kinds[i]);
+        snprintf(text, sizeof text,
+                 EDGE_KERNEL("bool", "%%3 = const {value = 0} : f32\n%%4 = lt %%1, %%3 : edge bool\n%%2 = reduce %%4 "
+                                     "{kind = %s} : row bool"),
+                 kinds[i]);
         for (char *p; (p = strstr(text, "%%"));)
             memmove(p, p + 1, strlen(p));
         reduce(text, v, o);
@@ -94,7 +104,8 @@ Test(kernel, bool_reducers) {
 }
 
 Test(kernel, nan_infinity_and_ties) {
-    const float nan[] = {NAN, -2, 5}, tie[] = {4, 4, 4}, neg[] = {-INFINITY, -INFINITY, -INFINITY}, inf[] = {INFINITY, 1, INFINITY};
+    const float nan[] = {NAN, -2, 5}, tie[] = {4, 4, 4}, neg[] = {-INFINITY, -INFINITY, -INFINITY},
+                inf[] = {INFINITY, 1, INFINITY};
     float o[5];
     int64_t n[5];
     reduce(REDUCE("min", "f32"), nan, o);
@@ -132,15 +143,18 @@ Test(kernel, the_order_of_a_scalar_sum) {
     const char *const shape[] = {"f32[F]", "f32[1, 1]"};
     for (int i = 0; i < 2; i++) {
         char text[512];
-        snprintf(text, sizeof text, "module m\nkernel @k[F](edge v: %s) -> (o: row %s) {\n%%1 = field {field = 0, at = edge} : edge %s\n"
-                 "%%2 = reduce %%1 {kind = sum} : row %s\nret %%2\n}", shape[i], shape[i], shape[i], shape[i]);
+        snprintf(text, sizeof text,
+                 "module m\nkernel @k[F](edge v: %s) -> (o: row %s) {\n%%1 = field {field = 0, at = edge} : edge %s\n"
+                 "%%2 = reduce %%1 {kind = sum} : row %s\nret %%2\n}",
+                 shape[i], shape[i], shape[i], shape[i]);
         run_kernel(text, &g, (int64_t[]){1}, (const void *[]){v}, (void *[]){&out});
         expect_f32(&out, 1, i == 0 ? in_order : p[0]);
     }
 }
 
 static const char softmax_text[] =
-    "module m\nkernel @k[H, F](edge s: f32[H], src x: f32[H, F]) -> (o: row f32[H, F]) {\n%1 = field {field = 0, at = edge} : edge f32[H]\n"
+    "module m\nkernel @k[H, F](edge s: f32[H], src x: f32[H, F]) -> (o: row f32[H, F]) {\n%1 = field {field = 0, at = "
+    "edge} : edge f32[H]\n"
     "%2 = field {field = 1, at = src} : edge f32[H, F]\n%3 = reduce %1, %2 {kind = softmax} : row f32[H, F]\nret %3\n}";
 
 Test(kernel, softmax_over_a_prefix) {
@@ -151,7 +165,8 @@ Test(kernel, softmax_over_a_prefix) {
     for (int i = 0; i < 4; i++)
         cr_assert(isnan(o[i]) && isnan(o[8 + i]) && isnan(o[16 + i]), "an empty row is 0 / 0");
     /* row 1: from row 2 with scores (0, 1), then from row 0 with scores (0, 0) */
-    expect_f32(o + 4, 4, (9.0f + 1.0f) / 2.0f, (10.0f + 2.0f) / 2.0f, (11.0f + e * 3.0f) / (1.0f + e), (12.0f + e * 4.0f) / (1.0f + e));
+    expect_f32(o + 4, 4, (9.0f + 1.0f) / 2.0f, (10.0f + 2.0f) / 2.0f, (11.0f + e * 3.0f) / (1.0f + e),
+               (12.0f + e * 4.0f) / (1.0f + e));
     /* row 3: from row 1 with scores (5, -inf): one edge weighs one, or nothing at all */
     expect_f32(o + 12, 4, 5, 6, NAN, NAN);
 }
@@ -168,8 +183,10 @@ Test(kernel, softmax_rescales_when_a_larger_score_comes) {
 Test(kernel, a_row_value_is_repeated_over_the_edges) {
     const float d[] = {1, 2, 3};
     float o[3], e[5];
-    const char *text = "module m\nkernel @k(dst d: f32) -> (s: row f32, e: edge f32, u: row f32) {\n%1 = field {field = 0, at = dst} : row f32\n"
-                       "%2 = reduce %1 {kind = sum} : row f32\n%3 = const {value = 7} : f32\n%4 = broadcast %2 : edge f32\nret %2, %4, %3\n}";
+    const char *text = "module m\nkernel @k(dst d: f32) -> (s: row f32, e: edge f32, u: row f32) {\n%1 = field {field "
+                       "= 0, at = dst} : row f32\n"
+                       "%2 = reduce %1 {kind = sum} : row f32\n%3 = const {value = 7} : f32\n%4 = broadcast %2 : edge "
+                       "f32\nret %2, %4, %3\n}";
     float u[3];
     run_kernel(text, &graph, NULL, (const void *[]){d}, (void *[]){o, e, u});
     expect_f32(o, 3, 2, 2, 6);
@@ -180,8 +197,10 @@ Test(kernel, a_row_value_is_repeated_over_the_edges) {
 Test(kernel, fields_at_both_ends_and_params) {
     const float n[] = {1, 10, 100}, dt = 2;
     float o[5];
-    const char *text = "module m\nkernel @k(node u: f32, param dt: f32) -> (o: edge f32) square {\n%1 = field {field = 0, at = src} : edge f32\n"
-                       "%2 = field {field = 0, at = dst} : row f32\n%3 = sub %1, %2 : edge f32\n%4 = field {field = 1, at = param} : f32\n"
+    const char *text = "module m\nkernel @k(node u: f32, param dt: f32) -> (o: edge f32) square {\n%1 = field {field = "
+                       "0, at = src} : edge f32\n"
+                       "%2 = field {field = 0, at = dst} : row f32\n%3 = sub %1, %2 : edge f32\n%4 = field {field = 1, "
+                       "at = param} : f32\n"
                        "%5 = mul %4, %3 : edge f32\nret %5\n}";
     run_kernel(text, &graph, NULL, (const void *[]){n, &dt}, (void *[]){o});
     expect_f32(o, 5, 0, 198, 0, -198, -180);
@@ -190,9 +209,11 @@ Test(kernel, fields_at_both_ends_and_params) {
 Test(kernel, shapes_stretch_from_the_right) {
     const float a[] = {1, 2}, b[] = {10, 20, 30};
     float o[6], k[3], t[2];
-    const char *text = "module m\nkernel @k(param a: f32[2, 1], param b: f32[3]) -> (o: f32[2, 3], k: f32[3], t: f32[2]) {\n"
-                       "%1 = field {field = 0, at = param} : f32[2, 1]\n%2 = field {field = 1, at = param} : f32[3]\n%3 = add %1, %2 : f32[2, 3]\n"
-                       "%4 = fold %3 {kind = sum, axes = 1} : f32[3]\n%5 = fold %3 {kind = max, axes = 2} : f32[2]\nret %3, %4, %5\n}";
+    const char *text =
+        "module m\nkernel @k(param a: f32[2, 1], param b: f32[3]) -> (o: f32[2, 3], k: f32[3], t: f32[2]) {\n"
+        "%1 = field {field = 0, at = param} : f32[2, 1]\n%2 = field {field = 1, at = param} : f32[3]\n%3 = add %1, %2 "
+        ": f32[2, 3]\n"
+        "%4 = fold %3 {kind = sum, axes = 1} : f32[3]\n%5 = fold %3 {kind = max, axes = 2} : f32[2]\nret %3, %4, %5\n}";
     run_kernel(text, &graph, NULL, (const void *[]){a, b}, (void *[]){o, k, t});
     expect_f32(o, 6, 11, 21, 31, 12, 22, 32);
     expect_f32(k, 3, 23, 43, 63);
@@ -209,11 +230,15 @@ Test(kernel, fold_takes_sixteen_lanes) {
     for (int d = 8; d; d /= 2)
         for (int i = 0; i < d; i++)
             p[i] += p[i + d];
-    run_kernel("module m\nkernel @k[A, B](param v: f32[A, B]) -> (o: f32) {\n%1 = field {field = 0, at = param} : f32[A, B]\n"
-               "%2 = fold %1 {kind = sum, axes = 3} : f32\nret %2\n}", &graph, (int64_t[]){5, 10}, (const void *[]){v}, (void *[]){&o});
+    run_kernel(
+        "module m\nkernel @k[A, B](param v: f32[A, B]) -> (o: f32) {\n%1 = field {field = 0, at = param} : f32[A, B]\n"
+        "%2 = fold %1 {kind = sum, axes = 3} : f32\nret %2\n}",
+        &graph, (int64_t[]){5, 10}, (const void *[]){v}, (void *[]){&o});
     expect_f32(&o, 1, p[0]);
-    run_kernel("module m\nkernel @k[A, B](param v: f32[A, B]) -> (o: f32) {\n%1 = field {field = 0, at = param} : f32[A, B]\n"
-               "%2 = fold %1 {kind = sum, axes = 3} : f32\nret %2\n}", &graph, (int64_t[]){0, 10}, (const void *[]){v}, (void *[]){&o});
+    run_kernel(
+        "module m\nkernel @k[A, B](param v: f32[A, B]) -> (o: f32) {\n%1 = field {field = 0, at = param} : f32[A, B]\n"
+        "%2 = fold %1 {kind = sum, axes = 3} : f32\nret %2\n}",
+        &graph, (int64_t[]){0, 10}, (const void *[]){v}, (void *[]){&o});
     expect_f32(&o, 1, 0);
 }
 
@@ -239,12 +264,16 @@ Test(total, blocks_of_rows_in_kernel_and_program) {
     for (int i = 0; i < ROWS * 3; i++)
         v[i] = (float)((i * 7919) % 1000) * (i % 11 ? 0.001f : 1000.0f);
     float want = total_by_hand(v, ROWS, 3), o = 0;
-    const ir_module *m = parse(base_arena_new(),
-        "module m\nkernel @k[F](dst v: f32[F]) -> (o: f32) domain = rows {\n%1 = field {field = 0, at = dst} : row f32[F]\n"
-        "%2 = total %1 {kind = sum} : f32\nret %2\n}\n"
-        "program @fold[N, F](param v: f32[N, F]) -> (o: f32) {\n%1 = param {field = 0} : f32[N, F]\n%2 = fold %1 {kind = sum, axes = 3} : f32\nret %2\n}\n"
-        "program @call[N, F](param v: f32[N, F]) -> (o: f32) {\n%1 = param {field = 0} : f32[N, F]\n%2 = call %1 {callee = k, graph = -1, dim = N} : f32\nret %2\n}\n"
-        "program @rows[N, F](param v: f32[N, F]) -> (o: f32[N]) {\n%1 = param {field = 0} : f32[N, F]\n%2 = fold %1 {kind = sum, axes = 2} : f32[N]\nret %2\n}\n");
+    const ir_module *m =
+        parse(base_arena_new(), "module m\nkernel @k[F](dst v: f32[F]) -> (o: f32) domain = rows {\n%1 = field {field "
+                                "= 0, at = dst} : row f32[F]\n"
+                                "%2 = total %1 {kind = sum} : f32\nret %2\n}\n"
+                                "program @fold[N, F](param v: f32[N, F]) -> (o: f32) {\n%1 = param {field = 0} : "
+                                "f32[N, F]\n%2 = fold %1 {kind = sum, axes = 3} : f32\nret %2\n}\n"
+                                "program @call[N, F](param v: f32[N, F]) -> (o: f32) {\n%1 = param {field = 0} : "
+                                "f32[N, F]\n%2 = call %1 {callee = k, graph = -1, dim = N} : f32\nret %2\n}\n"
+                                "program @rows[N, F](param v: f32[N, F]) -> (o: f32[N]) {\n%1 = param {field = 0} : "
+                                "f32[N, F]\n%2 = fold %1 {kind = sum, axes = 2} : f32[N]\nret %2\n}\n");
     ir_call_data call = {.dims = (int64_t[]){3}, .in = (const void *[]){v}, .out = (void *[]){&o}, .n_rows = ROWS};
     run(m, "k", &call);
     expect_f32(&o, 1, want);
@@ -268,8 +297,11 @@ Test(program, pagerank_keeps_its_mass) {
     float o[3];
     for (int64_t rounds = -1; rounds < 4; rounds++) {
         const ir_graph_data *graphs[] = {&graph, NULL, NULL, NULL};
-        run(m, "pagerank", &(ir_call_data){.graphs = graphs, .dims = (int64_t[]){3, 3, 5},
-                                           .in = (const void *[]){NULL, outdeg, &d, &rounds}, .out = (void *[]){o}});
+        run(m, "pagerank",
+            &(ir_call_data){.graphs = graphs,
+                            .dims = (int64_t[]){3, 3, 5},
+                            .in = (const void *[]){NULL, outdeg, &d, &rounds},
+                            .out = (void *[]){o}});
         cr_assert_float_eq(o[0] + o[1] + o[2], 1.0f, 1e-6);
         if (rounds < 1)
             expect_f32(o, 3, 1.0f / 3, 1.0f / 3, 1.0f / 3);
@@ -282,8 +314,11 @@ Test(program, one_round_by_hand) {
     float o[3];
     int64_t rounds = 1;
     const ir_graph_data *graphs[] = {&graph, NULL, NULL, NULL};
-    run(m, "pagerank", &(ir_call_data){.graphs = graphs, .dims = (int64_t[]){3, 3, 5},
-                                       .in = (const void *[]){NULL, outdeg, &d, &rounds}, .out = (void *[]){o}});
+    run(m, "pagerank",
+        &(ir_call_data){.graphs = graphs,
+                        .dims = (int64_t[]){3, 3, 5},
+                        .in = (const void *[]){NULL, outdeg, &d, &rounds},
+                        .out = (void *[]){o}});
     float third = 1.0f / 3, half = third / 2, lost = third / 3, base = 0.5f / 3;
     expect_f32(o, 3, base + 0.5f * (half + lost), base + 0.5f * (half + lost), base + 0.5f * ((half + half) + lost));
 }
@@ -293,17 +328,24 @@ Test(program, several_results_of_a_call) {
     const float x[] = {1, 2, 3, 4, 5, 6};
     float a[6], b[3];
     const ir_graph_data *graphs[] = {&graph, NULL};
-    run(m, "two", &(ir_call_data){.graphs = graphs, .dims = (int64_t[]){3, 3, 5, 2}, .in = (const void *[]){NULL, x}, .out = (void *[]){a, b}});
+    run(m, "two",
+        &(ir_call_data){.graphs = graphs,
+                        .dims = (int64_t[]){3, 3, 5, 2},
+                        .in = (const void *[]){NULL, x},
+                        .out = (void *[]){a, b}});
     expect_f32(a, 6, 6, 8, 3, 4, 4, 6);
     expect_f32(b, 3, 30, 12, 12);
 }
 
 Test(program, carried_values_change_places) {
-    const char *text = "module m\nprogram @swap(param a: f32, param b: f32, param n: i64) -> (a: f32, b: f32, c: f32) {\n"
-                       "%1 = param {field = 0} : f32\n%2 = param {field = 1} : f32\n%3 = param {field = 2} : i64\n"
-                       "%4 = repeat %3, %1, %2, %1 : tuple {\n%5 = arg {index = 0} : f32\n%6 = arg {index = 1} : f32\n%7 = arg {index = 2} : f32\n"
-                       "yield %6, %5, %2\n}\n%8 = get %4 {index = 0} : f32\n%9 = get %4 {index = 1} : f32\n%10 = get %4 {index = 2} : f32\n"
-                       "ret %8, %9, %10\n}";
+    const char *text =
+        "module m\nprogram @swap(param a: f32, param b: f32, param n: i64) -> (a: f32, b: f32, c: f32) {\n"
+        "%1 = param {field = 0} : f32\n%2 = param {field = 1} : f32\n%3 = param {field = 2} : i64\n"
+        "%4 = repeat %3, %1, %2, %1 : tuple {\n%5 = arg {index = 0} : f32\n%6 = arg {index = 1} : f32\n%7 = arg {index "
+        "= 2} : f32\n"
+        "yield %6, %5, %2\n}\n%8 = get %4 {index = 0} : f32\n%9 = get %4 {index = 1} : f32\n%10 = get %4 {index = 2} : "
+        "f32\n"
+        "ret %8, %9, %10\n}";
     const ir_module *m = parse(base_arena_new(), text);
     const float a = 1, b = 2;
     for (int64_t n = 0; n < 5; n++) {
@@ -314,9 +356,12 @@ Test(program, carried_values_change_places) {
 }
 
 Test(program, loops_nest) {
-    const char *text = "module m\nprogram @p(param n: i64) -> (o: i64) {\n%1 = param {field = 0} : i64\n%2 = const {value = 0} : i64\n%3 = const {value = 1} : i64\n"
-                       "%4 = repeat %1, %2 : tuple {\n%5 = arg {index = 0} : i64\n%6 = repeat %1, %5 : tuple {\n%7 = arg {index = 0} : i64\n"
-                       "%8 = add %7, %3 : i64\nyield %8\n}\n%9 = get %6 {index = 0} : i64\nyield %9\n}\n%10 = get %4 {index = 0} : i64\nret %10\n}";
+    const char *text = "module m\nprogram @p(param n: i64) -> (o: i64) {\n%1 = param {field = 0} : i64\n%2 = const "
+                       "{value = 0} : i64\n%3 = const {value = 1} : i64\n"
+                       "%4 = repeat %1, %2 : tuple {\n%5 = arg {index = 0} : i64\n%6 = repeat %1, %5 : tuple {\n%7 = "
+                       "arg {index = 0} : i64\n"
+                       "%8 = add %7, %3 : i64\nyield %8\n}\n%9 = get %6 {index = 0} : i64\nyield %9\n}\n%10 = get %4 "
+                       "{index = 0} : i64\nret %10\n}";
     int64_t n = 7, o;
     run(parse(base_arena_new(), text), "p", &(ir_call_data){.in = (const void *[]){&n}, .out = (void *[]){&o}});
     cr_assert_eq(o, 49);
@@ -337,7 +382,8 @@ Test(refused, bad_graphs_and_sizes) {
     float x[6] = {0}, o[6];
     int64_t falls[] = {0, 3, 2, 5}, begins[] = {1, 2, 3, 5}, far[] = {0, 3, 1, 0, 1};
     ir_graph_data g = {3, 3, 5, falls, sources};
-    ir_call_data call = {.graph = &g, .dims = (int64_t[]){3, 3, 5, 2}, .in = (const void *[]){x, x}, .out = (void *[]){o, o}};
+    ir_call_data call = {
+        .graph = &g, .dims = (int64_t[]){3, 3, 5, 2}, .in = (const void *[]){x, x}, .out = (void *[]){o, o}};
     refused("neighbour_sum", m, &call, "fall at row 1");
     g.offsets = begins;
     refused("neighbour_sum", m, &call, "do not run from 0");
@@ -358,8 +404,9 @@ Test(refused, bad_graphs_and_sizes) {
     call.graphs = gap;
     call.dims = (int64_t[]){5, 3, 3};
     refused("pagerank", m, &call, "not square");
-    const ir_module *big = parse(base_arena_new(), "module m\nprogram @p[F](param x: f32) -> (o: f32[F, F, F]) {\n%1 = param {field = 0} : f32\n"
-                                                   "%2 = broadcast %1 : f32[F, F, F]\nret %2\n}");
+    const ir_module *big = parse(
+        base_arena_new(), "module m\nprogram @p[F](param x: f32) -> (o: f32[F, F, F]) {\n%1 = param {field = 0} : f32\n"
+                          "%2 = broadcast %1 : f32[F, F, F]\nret %2\n}");
     call.dims = (int64_t[]){INT64_C(1) << 40};
     refused("p", big, &call, "more elements than can be counted");
     call.dims = (int64_t[]){INT64_C(1) << 20};
@@ -372,14 +419,18 @@ Test(refused, every_allocation_can_fail) {
     float o[3];
     int64_t rounds = 2;
     const ir_graph_data *graphs[] = {&graph, NULL, NULL, NULL};
-    ir_call_data call = {.graphs = graphs, .dims = (int64_t[]){3, 3, 5}, .in = (const void *[]){NULL, outdeg, &d, &rounds}, .out = (void *[]){o}};
+    ir_call_data call = {.graphs = graphs,
+                         .dims = (int64_t[]){3, 3, 5},
+                         .in = (const void *[]){NULL, outdeg, &d, &rounds},
+                         .out = (void *[]){o}};
     const ir_func *f = ir_func_find(m, "pagerank", IR_LEVEL_PROGRAM);
     for (uint64_t n = 1;; n++) {
         base_str err = {0};
         base_inject_at(BASE_INJECT_ALLOC, n);
         bool ok = ir_interpret_graph(m, f, &call, &err);
         base_inject_at(BASE_INJECT_ALLOC, 0);
-        cr_assert(ok || err.failed || strstr(base_str_text(&err), "out of memory"), "%llu: %s", (unsigned long long)n, base_str_text(&err));
+        cr_assert(ok || err.failed || strstr(base_str_text(&err), "out of memory"), "%llu: %s", (unsigned long long)n,
+                  base_str_text(&err));
         base_str_fini(&err);
         if (ok)
             break;

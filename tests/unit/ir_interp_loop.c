@@ -1,7 +1,8 @@
 /* The loop-level interpreter: by hand, against the graph level, and what it catches. */
 #include "ir_support.h"
 
-static const int64_t offsets[] = {0, 2, 2, 22}, sources[22] = {0, 2, 1, 0, 1, 2, 2, 2, 0, 1, 1, 0, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2};
+static const int64_t offsets[] = {0, 2, 2, 22},
+                     sources[22] = {0, 2, 1, 0, 1, 2, 2, 2, 0, 1, 1, 0, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2};
 static const ir_graph_data graph = {3, 3, 22, offsets, sources};
 static float weights[22];
 
@@ -11,7 +12,9 @@ static const ir_module *forms(void) {
     return parse_file(base_arena_new(), TIGA_SOURCE_DIR "/tests/ir/loop_forms.ir");
 }
 
-static const ir_module *graph_level(void) { return parse_file(base_arena_new(), TIGA_SOURCE_DIR "/tests/ir/graph_weighted_sum.ir"); }
+static const ir_module *graph_level(void) {
+    return parse_file(base_arena_new(), TIGA_SOURCE_DIR "/tests/ir/graph_weighted_sum.ir");
+}
 
 Test(loop, scalar_sum_has_the_bits_of_the_graph_level) {
     const float x[] = {1, -2, 3}, bias[] = {0, 0, 0};
@@ -35,7 +38,8 @@ Test(loop, tiled_sum_has_the_bits_of_the_graph_level_for_every_width) {
     const int64_t widths[] = {0, 1, 3, 31, 32, 33, 64, 70};
     for (int i = 0; i < 8; i++) {
         memset(a, 0xff, sizeof a), memset(b, 0xff, sizeof b);
-        ir_call_data call = {.graph = &graph, .dims = &widths[i], .in = (const void *[]){x, weights, bias}, .out = (void *[]){a}};
+        ir_call_data call = {
+            .graph = &graph, .dims = &widths[i], .in = (const void *[]){x, weights, bias}, .out = (void *[]){a}};
         run(loops, "tiled_sum", &call);
         call.out = (void *[]){b};
         run(kernels, "weighted_sum", &call);
@@ -50,14 +54,17 @@ Test(loop, argmin_gives_the_source_row_or_minus_one) {
     const ir_module *m = forms();
     for (int e = 0; e < 22; e++)
         w[e] = 1;
-    run(m, "argmin_scan", &(ir_call_data){.graph = &graph, .in = (const void *[]){d, w}, .out = (void *[]){via, degree}});
+    run(m, "argmin_scan",
+        &(ir_call_data){.graph = &graph, .in = (const void *[]){d, w}, .out = (void *[]){via, degree}});
     expect_i64(via, 3, 0, -1, 1); /* ties: the first edge, edge 2 comes from row 1 */
     expect_f32(degree, 3, 2, 0, 20);
     w[20] = NAN, w[21] = NAN;
-    run(m, "argmin_scan", &(ir_call_data){.graph = &graph, .in = (const void *[]){d, w}, .out = (void *[]){via, degree}});
+    run(m, "argmin_scan",
+        &(ir_call_data){.graph = &graph, .in = (const void *[]){d, w}, .out = (void *[]){via, degree}});
     expect_i64(via, 3, 0, -1, 1);
     w[20] = 1;
-    run(m, "argmin_scan", &(ir_call_data){.graph = &graph, .in = (const void *[]){d, w}, .out = (void *[]){via, degree}});
+    run(m, "argmin_scan",
+        &(ir_call_data){.graph = &graph, .in = (const void *[]){d, w}, .out = (void *[]){via, degree}});
     expect_i64(via, 3, 0, -1, 2);
 }
 
@@ -76,15 +83,19 @@ Test(loop, units_of_many_rows) {
                 p[i] += p[i + d];
         want[u] = p[0];
     }
-    run(forms(), "total_first", &(ir_call_data){.dims = (int64_t[]){2}, .in = (const void *[]){x}, .out = (void *[]){out}, .n_rows = ROWS});
+    run(forms(), "total_first",
+        &(ir_call_data){.dims = (int64_t[]){2}, .in = (const void *[]){x}, .out = (void *[]){out}, .n_rows = ROWS});
     expect_f32(out, 2, want[0], want[1]);
     out[0] = -1;
-    run(forms(), "total_first", &(ir_call_data){.dims = (int64_t[]){2}, .in = (const void *[]){x}, .out = (void *[]){out}, .n_rows = 0});
+    run(forms(), "total_first",
+        &(ir_call_data){.dims = (int64_t[]){2}, .in = (const void *[]){x}, .out = (void *[]){out}, .n_rows = 0});
     expect_f32(out, 2, -1, want[1]); /* no rows, no units */
 }
 
 /* ---- what it catches ---- */
-#define HEAD(params) "module m\nloop @l[F](" params ") domain = dst {\n%1 = dimsize {dim = F} : i64\nrows {\n%3 = arg {index = 0} : i64\n"
+#define HEAD(params)                                                                                                   \
+    "module m\nloop @l[F](" params                                                                                     \
+    ") domain = dst {\n%1 = dimsize {dim = F} : i64\nrows {\n%3 = arg {index = 0} : i64\n"
 #define TAIL "\n}\n}"
 #define OUT "param p: f32[F], outrow o: f32"
 
@@ -110,33 +121,48 @@ Test(caught, indices_outside) {
     caught(HEAD(OUT) "%4 = neg %3 : i64\n%5 = load %4 {field = 0} : f32" TAIL, 3, "index -1 of axis 0 of 'p'");
     caught(HEAD(OUT) "%4 = var {name = acc} : f32[F]\n%5 = const {value = 1} : f32\nset %4, %3, %5" TAIL, 2,
            "index 2 of axis 0 of 'acc', which has 2");
-    caught(HEAD(OUT) "tiles %1 {width = 2} {\n%5 = arg {index = 0} : i64\n%6 = arg {index = 1} : i64\n%7 = var {name = t} : f32[tile]\n"
-           "%8 = const {value = 1} : f32\n%9 = const {value = 1} : i64\nset %7, %9, %8\n}" TAIL, 4, NULL);
-    caught(HEAD(OUT) "tiles %1 {width = 2} {\n%5 = arg {index = 0} : i64\n%6 = arg {index = 1} : i64\n%7 = var {name = t} : f32[tile]\n"
-           "%8 = const {value = 1} : f32\n%9 = const {value = 1} : i64\nset %7, %9, %8\n}" TAIL, 3, "index 1 of axis 0 of 't', which has 1");
+    caught(HEAD(OUT) "tiles %1 {width = 2} {\n%5 = arg {index = 0} : i64\n%6 = arg {index = 1} : i64\n%7 = var {name = "
+                     "t} : f32[tile]\n"
+                     "%8 = const {value = 1} : f32\n%9 = const {value = 1} : i64\nset %7, %9, %8\n}" TAIL,
+           4, NULL);
+    caught(HEAD(OUT) "tiles %1 {width = 2} {\n%5 = arg {index = 0} : i64\n%6 = arg {index = 1} : i64\n%7 = var {name = "
+                     "t} : f32[tile]\n"
+                     "%8 = const {value = 1} : f32\n%9 = const {value = 1} : i64\nset %7, %9, %8\n}" TAIL,
+           3, "index 1 of axis 0 of 't', which has 1");
     caught(HEAD(OUT) "%4 = degree %1 : i64" TAIL, 3, "row 3 of 3");
     caught(HEAD(OUT) "%4 = const {value = -1} : i64\n%5 = source %4 : i64" TAIL, 3, NULL);
     caught(HEAD(OUT) "%4 = const {value = 22} : i64\n%5 = source %4 : i64" TAIL, 3, "there is no edge 22");
-    caught(HEAD(OUT) "%4 = partials {kind = sum} : f32\n%5 = neg %3 : i64\n%6 = const {value = 1} : f32\naccum %4, %5, %6" TAIL, 3, "lane -1");
+    caught(HEAD(OUT) "%4 = partials {kind = sum} : f32\n%5 = neg %3 : i64\n%6 = const {value = 1} : f32\naccum %4, %5, "
+                     "%6" TAIL,
+           3, "lane -1");
 }
 
 Test(caught, reads_before_a_set) {
     caught(HEAD(OUT) "%4 = var {name = s} : f32\n%5 = read %4 : f32" TAIL, 1, "'s' is read before it is set");
-    caught(HEAD(OUT) "%4 = var {name = s} : f32\n%5 = const {value = 1} : f32\nset %4, %5\n%6 = read %4 : f32" TAIL, 1, NULL);
-    caught(HEAD(OUT) "loop %1 {\n%5 = arg {index = 0} : i64\n%6 = var {name = s} : f32\n%7 = const {value = 0} : i64\n%8 = eq %5, %7 : bool\n"
-           "%9 = cast %8 : i64\nloop %9 {\n%11 = arg {index = 0} : i64\n%12 = const {value = 1} : f32\nset %6, %12\n}\n%14 = read %6 : f32\n}" TAIL, 2,
-           "'s' is read before it is set"); /* a var is new each time it is met */
+    caught(HEAD(OUT) "%4 = var {name = s} : f32\n%5 = const {value = 1} : f32\nset %4, %5\n%6 = read %4 : f32" TAIL, 1,
+           NULL);
+    caught(HEAD(OUT) "loop %1 {\n%5 = arg {index = 0} : i64\n%6 = var {name = s} : f32\n%7 = const {value = 0} : "
+                     "i64\n%8 = eq %5, %7 : bool\n"
+                     "%9 = cast %8 : i64\nloop %9 {\n%11 = arg {index = 0} : i64\n%12 = const {value = 1} : f32\nset "
+                     "%6, %12\n}\n%14 = read %6 : f32\n}" TAIL,
+           2, "'s' is read before it is set"); /* a var is new each time it is met */
 }
 
 Test(caught, lanes_that_meet) {
-#define LANES_OVER(body) HEAD(OUT) "%4 = var {name = a} : f32[F]\n%5 = const {value = 1} : f32\n%6 = const {value = 2} : i64\nlanes %1 {\n" \
+#define LANES_OVER(body)                                                                                               \
+    HEAD(OUT)                                                                                                          \
+    "%4 = var {name = a} : f32[F]\n%5 = const {value = 1} : f32\n%6 = const {value = 2} : i64\nlanes %1 {\n"           \
     "%8 = arg {index = 0} : i64\n%9 = arg {index = 1} : i64\n" body "\n}" TAIL
     caught(LANES_OVER("set %4, %8, %5\n%11 = read %4, %8 : f32"), 4, NULL);
     caught(LANES_OVER("%10 = div %8, %6 : i64\nset %4, %10, %5"), 4, "lane 1 meets what lane 0 wrote to 'a'");
-    caught(LANES_OVER("set %4, %8, %5\n%11 = sub %8, %9 : i64\n%12 = read %4, %11 : f32"), 4, "lane 1 meets what lane 0 wrote to 'a'");
+    caught(LANES_OVER("set %4, %8, %5\n%11 = sub %8, %9 : i64\n%12 = read %4, %11 : f32"), 4,
+           "lane 1 meets what lane 0 wrote to 'a'");
     /* a later run of lanes may read what an earlier one wrote */
-    caught(HEAD(OUT) "%4 = var {name = a} : f32[F]\n%5 = const {value = 1} : f32\nlanes %1 {\n%8 = arg {index = 0} : i64\n%9 = arg {index = 1} : i64\nset %4, %8, %5\n}\n"
-           "lanes %1 {\n%12 = arg {index = 0} : i64\n%13 = arg {index = 1} : i64\n%14 = const {value = 0} : i64\n%15 = read %4, %14 : f32\n}" TAIL, 4, NULL);
+    caught(HEAD(OUT) "%4 = var {name = a} : f32[F]\n%5 = const {value = 1} : f32\nlanes %1 {\n%8 = arg {index = 0} : "
+                     "i64\n%9 = arg {index = 1} : i64\nset %4, %8, %5\n}\n"
+                     "lanes %1 {\n%12 = arg {index = 0} : i64\n%13 = arg {index = 1} : i64\n%14 = const {value = 0} : "
+                     "i64\n%15 = read %4, %14 : f32\n}" TAIL,
+           4, NULL);
 }
 
 Test(caught, negative_sizes_and_other_levels) {
@@ -146,7 +172,8 @@ Test(caught, negative_sizes_and_other_levels) {
     cr_assert(strstr(err.data, "only loop functions"));
     base_str_fini(&err);
     m = forms();
-    cr_assert_not(ir_interpret_loop(m, ir_func_find(m, "total_first", IR_LEVEL_LOOP), &(ir_call_data){.dims = (int64_t[]){1}, .n_rows = -1}, &err));
+    cr_assert_not(ir_interpret_loop(m, ir_func_find(m, "total_first", IR_LEVEL_LOOP),
+                                    &(ir_call_data){.dims = (int64_t[]){1}, .n_rows = -1}, &err));
     cr_assert(strstr(err.data, "a negative number of rows"));
     base_str_fini(&err);
     cr_assert_not(ir_interpret_graph(m, m->funcs[0], &(ir_call_data){.graph = &graph}, &err));
@@ -163,7 +190,8 @@ Test(caught, every_allocation_can_fail) {
     for (int i = 0; i < 2; i++) {
         float x[3] = {1, 2, 3}, o[3];
         int64_t via[3];
-        ir_call_data call = {.graph = &graph, .dims = (int64_t[]){1}, .in = (const void *[]){x, weights, x}, .out = (void *[]){via, o}};
+        ir_call_data call = {
+            .graph = &graph, .dims = (int64_t[]){1}, .in = (const void *[]){x, weights, x}, .out = (void *[]){via, o}};
         const ir_func *f = ir_func_find(m, names[i], IR_LEVEL_LOOP);
         for (uint64_t n = 1;; n++) {
             base_str err = {0};

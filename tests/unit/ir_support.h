@@ -57,22 +57,22 @@ static inline void run(const ir_module *m, const char *name, const ir_call_data 
 
 static inline bool same_f32(float a, float b) { return (isnan(a) && isnan(b)) || memcmp(&a, &b, sizeof a) == 0; }
 
-#define expect_f32(got, n, ...)                                                                                      \
-    do {                                                                                                             \
-        const float want_[] = {__VA_ARGS__};                                                                         \
-        cr_assert_eq(sizeof want_ / sizeof *want_, (size_t)(n));                                                     \
-        for (int i_ = 0; i_ < (int)(n); i_++)                                                                        \
-            cr_assert(same_f32((got)[i_], want_[i_]), "element %d is %.9g, not %.9g", i_, (double)(got)[i_],         \
-                      (double)want_[i_]);                                                                            \
+#define expect_f32(got, n, ...)                                                                                        \
+    do {                                                                                                               \
+        const float want_[] = {__VA_ARGS__};                                                                           \
+        cr_assert_eq(sizeof want_ / sizeof *want_, (size_t)(n));                                                       \
+        for (int i_ = 0; i_ < (int)(n); i_++)                                                                          \
+            cr_assert(same_f32((got)[i_], want_[i_]), "element %d is %.9g, not %.9g", i_, (double)(got)[i_],           \
+                      (double)want_[i_]);                                                                              \
     } while (0)
 
-#define expect_i64(got, n, ...)                                                                                      \
-    do {                                                                                                             \
-        const int64_t want_[] = {__VA_ARGS__};                                                                       \
-        cr_assert_eq(sizeof want_ / sizeof *want_, (size_t)(n));                                                     \
-        for (int i_ = 0; i_ < (int)(n); i_++)                                                                        \
-            cr_assert_eq((got)[i_], want_[i_], "element %d is %lld, not %lld", i_, (long long)(got)[i_],             \
-                         (long long)want_[i_]);                                                                      \
+#define expect_i64(got, n, ...)                                                                                        \
+    do {                                                                                                               \
+        const int64_t want_[] = {__VA_ARGS__};                                                                         \
+        cr_assert_eq(sizeof want_ / sizeof *want_, (size_t)(n));                                                       \
+        for (int i_ = 0; i_ < (int)(n); i_++)                                                                          \
+            cr_assert_eq((got)[i_], want_[i_], "element %d is %lld, not %lld", i_, (long long)(got)[i_],               \
+                         (long long)want_[i_]);                                                                        \
     } while (0)
 
 #endif

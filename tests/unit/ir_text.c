@@ -30,10 +30,12 @@ static size_t for_each_text(void (*fn)(const char *path)) {
 Test(text, every_text_parses_verifies_and_prints_the_same) { cr_assert_geq(for_each_text(check_round_trip), 7); }
 
 Test(text, numbers_begin_at_one_whatever_was_written) {
-    ir_module *m = parse(base_arena_new(), "module m // any name\n\n\nkernel @k(dst x:f32)->(o:row f32){\n"
-                                           "%700 = field {at=dst, field=0}:row f32 // read\n\n %3=neg %700 : row f32\n ret %3 }");
-    cr_assert_str_eq(printed(m), "module \"m\"\n\nkernel @k(dst x: f32) -> (o: row f32) {\n"
-                                 "  %1 = field {field = 0, at = dst} : row f32\n  %2 = neg %1 : row f32\n  ret %2\n}\n");
+    ir_module *m =
+        parse(base_arena_new(), "module m // any name\n\n\nkernel @k(dst x:f32)->(o:row f32){\n"
+                                "%700 = field {at=dst, field=0}:row f32 // read\n\n %3=neg %700 : row f32\n ret %3 }");
+    cr_assert_str_eq(printed(m),
+                     "module \"m\"\n\nkernel @k(dst x: f32) -> (o: row f32) {\n"
+                     "  %1 = field {field = 0, at = dst} : row f32\n  %2 = neg %1 : row f32\n  ret %2\n}\n");
 }
 
 Test(text, levels_can_be_left_out) {
@@ -49,7 +51,8 @@ Test(text, operations_in_no_region_are_not_printed) {
     ir_module *m = parse(a, "module m\nprogram @p()->(o:i64){\n%1=const{value=1}:i64\nret %1\n}");
     ir_func *f = m->funcs[0];
     ir_op_new(m, f, IR_NEG, ir_scalar(IR_I64), (ir_id[]){1}, 1);
-    cr_assert_str_eq(printed(m), "module \"m\"\n\nprogram @p() -> (o: i64) {\n  %1 = const {value = 1} : i64\n  ret %1\n}\n");
+    cr_assert_str_eq(printed(m),
+                     "module \"m\"\n\nprogram @p() -> (o: i64) {\n  %1 = const {value = 1} : i64\n  ret %1\n}\n");
     cr_assert_eq(ir_printed_number(f, 2), 2);
     cr_assert_eq(ir_printed_number(f, 3), 0);
 }
@@ -120,7 +123,8 @@ Test(text, each_error_has_its_id_and_place) {
 }
 
 Test(text, several_errors_come_in_one_run) {
-    const char *text = P "%1 = nope : f32\n%2 = neg %1 : f32\n%3 = const {value = x} : f32\n%4 = neg %9 : f32\nret %2\n}";
+    const char *text =
+        P "%1 = nope : f32\n%2 = neg %1 : f32\n%3 = const {value = x} : f32\n%4 = neg %9 : f32\nret %2\n}";
     base_arena *a = base_arena_new();
     base_diags d;
     base_diags_init(&d, a, "t", text);
@@ -168,8 +172,9 @@ static void try_text(const char *text) {
 }
 
 static void mutate(const char *path) {
-    static const char *const tokens[] = {"%1", "{", "}", "[", "]", "(", ")", ":", "=", "->", "@", "\"", "-", "9", "tile", "row", "tuple",
-                                         "rows", "edges", "yield", "get", "call", "axes = 63", "\n", ",", "\\x0"};
+    static const char *const tokens[] = {"%1",    "{",     "}",   "[",    "]",         "(",    ")",   ":",     "=",
+                                         "->",    "@",     "\"",  "-",    "9",         "tile", "row", "tuple", "rows",
+                                         "edges", "yield", "get", "call", "axes = 63", "\n",   ",",   "\\x0"};
     base_str text = {0}, err = {0};
     cr_assert(base_file_read(path, &text, &err));
     for (int round = 0; round < 150; round++) {
@@ -276,7 +281,8 @@ Test(text, docs_have_the_op_list_of_the_table) {
     if (getenv("TIGA_UPDATE_DOCS"))
         cr_assert(base_file_write(path, out.data, out.len, &err), "%s", base_str_text(&err));
     else
-        cr_assert_str_eq(docs.data + before, out.data + before, "docs/ir.md is behind ir_ops.def; see TIGA_UPDATE_DOCS there");
+        cr_assert_str_eq(docs.data + before, out.data + before,
+                         "docs/ir.md is behind ir_ops.def; see TIGA_UPDATE_DOCS there");
     base_str_fini(&docs);
     base_str_fini(&out);
 }

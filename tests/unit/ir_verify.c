@@ -35,13 +35,15 @@ Test(verify, scope_operands_and_attributes) {
         {PROG(ONE "%2 = const {value = 1} : i64\n%3 = repeat %2 : tuple\nret %1"), "it needs a region"},
         {PROG("%1 = param {field = 1} : i64\n%2 = repeat %1 : tuple {\n%3 = const {value = 1} : f32\nyield\n}\nret %3"),
          "operand 0 is used outside the region of its definition"},
-        {PROG("%1 = param {field = 1} : i64\n%2 = repeat %1 : tuple {\n%3 = get %2 {index = 0} : f32\nyield\n}\n" "%9 = const {value = 1} : f32\nret %9"),
+        {PROG("%1 = param {field = 1} : i64\n%2 = repeat %1 : tuple {\n%3 = get %2 {index = 0} : f32\nyield\n}\n"
+              "%9 = const {value = 1} : f32\nret %9"),
          "operand 0 is used before its definition"},
         {PROG("%1 = arg {index = 0} : f32\nret %1"), "it stands in no region"},
         {PROG(ONE), "the function does not end with ret"},
         {PROG("ret"), "0 values for 1 results"},
         {PROG(ONE "ret %1\n%2 = neg %1 : f32"), "nothing may follow it"},
-        {PROG("%1 = param {field = 1} : i64\n%2 = repeat %1 : tuple {\n%3 = const {value = 1} : f32\nret %3\n}\n" "%9 = const {value = 1} : f32\nret %9"),
+        {PROG("%1 = param {field = 1} : i64\n%2 = repeat %1 : tuple {\n%3 = const {value = 1} : f32\nret %3\n}\n"
+              "%9 = const {value = 1} : f32\nret %9"),
          "does not end with yield"},
         {PROG("%1 = const {value = 1} : row f32\nret %1"), "spaces belong to kernels"},
         {PROG("%1 = const {value = 1} : f32[tile]\nret %1"), "a tile width has no meaning here"},
@@ -50,11 +52,13 @@ Test(verify, scope_operands_and_attributes) {
         {"module m\nprogram @p(src x: f32) -> (o: f32) {\n" ONE "ret %1\n}", "a role that does not belong here"},
         {"module m\nprogram @p(graph g: f32) -> (o: f32) {\n" ONE "ret %1\n}", "the wrong type for its role"},
         {"module m\nprogram @p(param g: graph) -> (o: f32) {\n" ONE "ret %1\n}", "the wrong type for its role"},
-        {"module m\nprogram @p(param x: row f32) -> (o: f32) {\n" ONE "ret %1\n}", "the space of parameter 'x' follows"},
+        {"module m\nprogram @p(param x: row f32) -> (o: f32) {\n" ONE "ret %1\n}",
+         "the space of parameter 'x' follows"},
         {"module m\nprogram @p() -> (o: tuple) {\n" ONE "ret %1\n}", "a result without a name or an element type"},
         {"module m\nkernel @p(src x: f32) -> (o: f32) domain = rows {\n" ONE "ret %1\n}", "dst and param fields only"},
         {"module m\nkernel @p(node x: f32) -> (o: f32) {\n" ONE "ret %1\n}", "a node field needs a square graph"},
-        {"module m\nkernel @p(dst x: f32) -> (o: edge f32) domain = rows {\n" ONE "ret %1\n}", "a kernel over rows has no edges"},
+        {"module m\nkernel @p(dst x: f32) -> (o: edge f32) domain = rows {\n" ONE "ret %1\n}",
+         "a kernel over rows has no edges"},
         {"module m\nloop @l() -> (o: f32) domain = rows {\n}", "out parameters, not results"},
     };
     CHECK(list);
@@ -97,24 +101,32 @@ Test(verify, what_text_cannot_say) {
 /* ---- elementwise: every level ---- */
 Test(verify, element_by_element) {
     const wrong list[] = {
-        {PROG(ONE "%2 = param {field = 0} : f32[F]\n%3 = add %1, %2 : f32[F]\n%4 = fold %3 {kind = sum, axes = 1} : f32\nret %4"), NULL},
+        {PROG(ONE "%2 = param {field = 0} : f32[F]\n%3 = add %1, %2 : f32[F]\n%4 = fold %3 {kind = sum, axes = 1} : "
+                  "f32\nret %4"),
+         NULL},
         {PROG(ONE "%2 = const {value = 1} : f64\n%3 = add %1, %2 : f32\nret %3"), "different types, f32 and f64"},
         {PROG(ONE "%2 = and %1, %1 : f32\nret %1"), "not defined on f32"},
-        {PROG("%1 = const {value = 1} : i64\n%2 = exp %1 : i64\n" "%3 = const {value = 1} : f32\nret %3"), "not defined on i64"},
+        {PROG("%1 = const {value = 1} : i64\n%2 = exp %1 : i64\n"
+              "%3 = const {value = 1} : f32\nret %3"),
+         "not defined on i64"},
         {PROG(ONE "%2 = select %1, %1, %1 : f32\nret %2"), "the condition must be bool"},
         {PROG(ONE "%2 = lt %1, %1 : f32\nret %2"), "the type must be bool"},
         {PROG(ONE "%2 = add %1, %1 : f64\nret %1"), "the type must be f32"},
-        {PROG("%1 = const {value = 1} : f32[3]\n%2 = const {value = 1} : f32[4]\n%3 = add %1, %2 : f32[4]\nret %3"), "do not broadcast"},
-        {PROG("%1 = const {value = 1} : f32[3]\n%2 = const {value = 1} : f32[3]\n%3 = add %1, %2 : f32\nret %3"), "the type must be f32[3]"},
+        {PROG("%1 = const {value = 1} : f32[3]\n%2 = const {value = 1} : f32[4]\n%3 = add %1, %2 : f32[4]\nret %3"),
+         "do not broadcast"},
+        {PROG("%1 = const {value = 1} : f32[3]\n%2 = const {value = 1} : f32[3]\n%3 = add %1, %2 : f32\nret %3"),
+         "the type must be f32[3]"},
         {PROG(ONE "%2 = cast %1 : tuple\nret %1"), "the type must be f32"},
-        {PROG("%1 = param {field = 1} : i64\n%2 = repeat %1 : tuple {\nyield\n}\n%3 = neg %2 : f32\nret %3"), "not defined on tuple"},
+        {PROG("%1 = param {field = 1} : i64\n%2 = repeat %1 : tuple {\nyield\n}\n%3 = neg %2 : f32\nret %3"),
+         "not defined on tuple"},
     };
     CHECK(list);
 }
 
 /* ---- graph kernels ---- */
-#define KERN(result, body)                                                                                           \
-    "module m\nkernel @k[H, F](src x: f32[H, F], dst y: f32[F], node n: i64, edge w: f32, param p: bool) -> (o: " result ") square {\n" \
+#define KERN(result, body)                                                                                             \
+    "module m\nkernel @k[H, F](src x: f32[H, F], dst y: f32[F], node n: i64, edge w: f32, param p: bool) -> "          \
+    "(o: " result ") square {\n"                                                                                       \
     "%1 = field {field = 0, at = src} : edge f32[H, F]\n%2 = field {field = 3, at = edge} : edge f32\n" body "\n}"
 #define SUM "%3 = reduce %2 {kind = sum} : row f32\nret %3"
 
@@ -132,15 +144,20 @@ Test(verify, kernels) {
         {KERN("row f32", "%3 = reduce %2 {kind = and} : row f32\nret %3"), "and does not work on f32"},
         {KERN("row i64", "%3 = reduce %2 {kind = count} : row i64\nret %3"), "count does not work on f32"},
         {KERN("row f32", "%3 = reduce %2 {kind = argmin} : row f32\nret %3"), "the type must be row i64"},
-        {KERN("row i64", "%3 = cast %2 : edge i64\n%4 = reduce %3 {kind = mean} : row i64\nret %4"), "mean does not work on i64"},
+        {KERN("row i64", "%3 = cast %2 : edge i64\n%4 = reduce %3 {kind = mean} : row i64\nret %4"),
+         "mean does not work on i64"},
         {KERN("row f32", "%3 = reduce %1, %2 {kind = softmax} : row f32\nret %3"), "is not a prefix"},
         {KERN("row f32[H, F]", "%3 = reduce %2, %1 {kind = softmax} : row f32[H, F]\nret %3"), NULL},
         {KERN("row f32", "%3 = reduce %2, %1 {kind = softmax} : row f32\nret %3"), "the type must be row f32[H, F]"},
-        {KERN("row f32", "%3 = cast %2 : edge f64\n%4 = reduce %3, %1 {kind = softmax} : row f32[H, F]\nret %4"), "one float type"},
+        {KERN("row f32", "%3 = cast %2 : edge f64\n%4 = reduce %3, %1 {kind = softmax} : row f32[H, F]\nret %4"),
+         "one float type"},
         {KERN("row f32", "%4 = field {field = 9, at = src} : edge f32\n" SUM), "there is no parameter 9"},
-        {KERN("row f32", "%4 = field {field = 0, at = dst} : row f32[H, F]\n" SUM), "a src field cannot be read at 'dst'"},
-        {KERN("row f32", "%4 = field {field = 1, at = src} : edge f32[F]\n" SUM), "a dst field cannot be read at 'src'"},
-        {KERN("row f32", "%4 = field {field = 2, at = edge} : edge i64\n" SUM), "a node field cannot be read at 'edge'"},
+        {KERN("row f32", "%4 = field {field = 0, at = dst} : row f32[H, F]\n" SUM),
+         "a src field cannot be read at 'dst'"},
+        {KERN("row f32", "%4 = field {field = 1, at = src} : edge f32[F]\n" SUM),
+         "a dst field cannot be read at 'src'"},
+        {KERN("row f32", "%4 = field {field = 2, at = edge} : edge i64\n" SUM),
+         "a node field cannot be read at 'edge'"},
         {KERN("row f32", "%4 = field {field = 3, at = param} : f32\n" SUM), "a edge field cannot be read at 'param'"},
         {KERN("row f32", "%4 = field {field = 4, at = dst} : row bool\n" SUM), "a param field cannot be read at 'dst'"},
         {KERN("row f32", "%4 = field {field = 0, at = src} : row f32[H, F]\n" SUM), "the type must be edge f32[H, F]"},
@@ -148,37 +165,47 @@ Test(verify, kernels) {
         {KERN("row f32", "%4 = const {value = 1} : row f32\n" SUM), "a constant is uniform"},
         {KERN("row f32", "%4 = dimsize {dim = H} : i32\n" SUM), "the type must be i64"},
         {KERN("row f32", "%4 = degree : row i32\n" SUM), "the type must be row i64"},
-        {KERN("row f32", "%4 = const {value = 1} : i64\n%5 = degree %4 : row i64\n" SUM), "in a kernel it takes no operand"},
+        {KERN("row f32", "%4 = const {value = 1} : i64\n%5 = degree %4 : row i64\n" SUM),
+         "in a kernel it takes no operand"},
         {KERN("row f32", "%4 = add %2, %2 : row f32\n" SUM), "the type must be edge f32"},
         {KERN("row f32", "%4 = broadcast %2 : edge f64\n" SUM), "it keeps the element type"},
         {KERN("row f32", "%4 = broadcast %2 : row f32\n" SUM), "it cannot go to a narrower space"},
         {KERN("row f32", "%4 = broadcast %1 : edge f32[F]\n" SUM), "does not stretch"},
         {KERN("row f32", "%4 = broadcast %1 : edge f32[F, H]\n" SUM), "does not stretch"},
         {KERN("row f32", "%4 = fold %1 {kind = sum, axes = 4} : edge f32\n" SUM), "does not fit an operand of rank 2"},
-        {KERN("row f32", "%4 = fold %1 {kind = sum, axes = 0} : edge f32[H, F]\n" SUM), "does not fit an operand of rank 2"},
+        {KERN("row f32", "%4 = fold %1 {kind = sum, axes = 0} : edge f32[H, F]\n" SUM),
+         "does not fit an operand of rank 2"},
         {KERN("row f32", "%4 = fold %1 {kind = sum, axes = 1} : edge f32[H]\n" SUM), "the type must be edge f32[F]"},
         {KERN("row f32", "%4 = fold %1 {kind = argmin, axes = 1} : edge f32[F]\n" SUM), "argmin cannot fold"},
         {KERN("row f32", "%4 = fold %1 {kind = or, axes = 1} : edge f32[F]\n" SUM), "or is not possible here on f32"},
         {KERN("row f32", "%4 = total %2 {kind = sum} : f32\n" SUM), "a primitive kind and a row value"},
-        {KERN("row f32", "%4 = reduce %2 {kind = sum} : row f32\n%5 = total %4 {kind = sum} : row f32\nret %4"), "the type must be f32"},
+        {KERN("row f32", "%4 = reduce %2 {kind = sum} : row f32\n%5 = total %4 {kind = sum} : row f32\nret %4"),
+         "the type must be f32"},
         {KERN("row f32", "%4 = param {field = 0} : f32[H, F]\n" SUM), "it does not belong to a kernel"},
         {"module m\nkernel @k(dst y: f32) -> (o: row f32) domain = rows {\n%1 = field {field = 0, at = dst} : row f32\n"
-         "%2 = reduce %1 {kind = sum} : row f32\nret %2\n}", "a kernel over rows has no edges"},
+         "%2 = reduce %1 {kind = sum} : row f32\nret %2\n}",
+         "a kernel over rows has no edges"},
         {"module m\nkernel @k(dst y: f32) -> (o: row f32) domain = rows {\n%1 = field {field = 0, at = dst} : row f32\n"
-         "%2 = broadcast %1 : edge f32\nret %1\n}", "a kernel over rows has no edges"},
+         "%2 = broadcast %1 : edge f32\nret %1\n}",
+         "a kernel over rows has no edges"},
     };
     CHECK(list);
 }
 
 /* ---- programs ---- */
-#define CALLS(body)                                                                                                  \
-    "module m\nkernel @one[F](src x: f32[F], edge w: f32, param c: f32[F]) -> (o: row f32[F]) {\n%1 = field {field = 0, at = src} : edge f32[F]\n" \
-    "%2 = reduce %1 {kind = sum} : row f32[F]\nret %2\n}\nkernel @two(node n: f32) -> (a: row f32, e: edge f32) square {\n" \
-    "%1 = field {field = 0, at = src} : edge f32\n%2 = reduce %1 {kind = sum} : row f32\nret %2, %1\n}\n"            \
-    "kernel @flat[K](dst v: f32[K], param s: f32[K]) -> (o: row f32[K], t: f32) domain = rows {\n%1 = field {field = 0, at = dst} : row f32[K]\n" \
-    "%2 = total %1 {kind = sum} : f32\nret %1, %2\n}\n"                                                             \
-    "program @p[g.dst, g.src, g.edge, K, J](graph g: graph, param x: f32[g.src, K], param w: f32[g.edge], param c: f32[K], param d: f32[J], param n: i64) -> () {\n" \
-    "%1 = param {field = 1} : f32[g.src, K]\n%2 = param {field = 2} : f32[g.edge]\n%3 = param {field = 3} : f32[K]\n%4 = param {field = 4} : f32[J]\n" \
+#define CALLS(body)                                                                                                    \
+    "module m\nkernel @one[F](src x: f32[F], edge w: f32, param c: f32[F]) -> (o: row f32[F]) {\n%1 = field {field = " \
+    "0, at = src} : edge f32[F]\n"                                                                                     \
+    "%2 = reduce %1 {kind = sum} : row f32[F]\nret %2\n}\nkernel @two(node n: f32) -> (a: row f32, e: edge f32) "      \
+    "square {\n"                                                                                                       \
+    "%1 = field {field = 0, at = src} : edge f32\n%2 = reduce %1 {kind = sum} : row f32\nret %2, %1\n}\n"              \
+    "kernel @flat[K](dst v: f32[K], param s: f32[K]) -> (o: row f32[K], t: f32) domain = rows {\n%1 = field {field = " \
+    "0, at = dst} : row f32[K]\n"                                                                                      \
+    "%2 = total %1 {kind = sum} : f32\nret %1, %2\n}\n"                                                                \
+    "program @p[g.dst, g.src, g.edge, K, J](graph g: graph, param x: f32[g.src, K], param w: f32[g.edge], param c: "   \
+    "f32[K], param d: f32[J], param n: i64) -> () {\n"                                                                 \
+    "%1 = param {field = 1} : f32[g.src, K]\n%2 = param {field = 2} : f32[g.edge]\n%3 = param {field = 3} : "          \
+    "f32[K]\n%4 = param {field = 4} : f32[J]\n"                                                                        \
     "%5 = param {field = 5} : i64\n" body "\nret\n}"
 #define CALL1(attrs, type) CALLS("%9 = call %1, %2, %3 {" attrs "} : " type)
 
@@ -192,16 +219,24 @@ Test(verify, calls) {
         {CALL1("callee = one, graph = 0, dim = K", "f32[g.dst, K]"), "need no {dim}"},
         {CALL1("callee = one, graph = 0", "f32[g.src, K]"), "the type must be f32[g.dst, K]"},
         {CALL1("callee = one, graph = 0", "tuple"), "the type must be f32[g.dst, K]"},
-        {CALLS("%9 = call %1, %2 {callee = one, graph = 0} : f32[g.dst, K]"), "2 operands for the 3 parameters of @one"},
-        {CALLS("%9 = call %2, %2, %3 {callee = one, graph = 0} : f32[g.dst, K]"), "operand 0 does not fit parameter 'x' of @one"},
-        {CALLS("%9 = call %1, %3, %3 {callee = one, graph = 0} : f32[g.dst, K]"), "operand 1 does not fit parameter 'w' of @one"},
-        {CALLS("%9 = call %1, %2, %4 {callee = one, graph = 0} : f32[g.dst, K]"), "operand 2 does not fit parameter 'c' of @one"},
+        {CALLS("%9 = call %1, %2 {callee = one, graph = 0} : f32[g.dst, K]"),
+         "2 operands for the 3 parameters of @one"},
+        {CALLS("%9 = call %2, %2, %3 {callee = one, graph = 0} : f32[g.dst, K]"),
+         "operand 0 does not fit parameter 'x' of @one"},
+        {CALLS("%9 = call %1, %3, %3 {callee = one, graph = 0} : f32[g.dst, K]"),
+         "operand 1 does not fit parameter 'w' of @one"},
+        {CALLS("%9 = call %1, %2, %4 {callee = one, graph = 0} : f32[g.dst, K]"),
+         "operand 2 does not fit parameter 'c' of @one"},
         {CALLS("%9 = call %2 {callee = two, graph = 0} : tuple"), "needs a square graph, so this function does"},
-        {CALLS("%9 = call %1, %3 {callee = flat, graph = -1, dim = g.src} : tuple\n%10 = get %9 {index = 0} : f32[g.src, K]\n%11 = get %9 {index = 1} : f32"), NULL},
+        {CALLS("%9 = call %1, %3 {callee = flat, graph = -1, dim = g.src} : tuple\n%10 = get %9 {index = 0} : "
+               "f32[g.src, K]\n%11 = get %9 {index = 1} : f32"),
+         NULL},
         {CALLS("%9 = call %1, %4 {callee = flat, graph = -1, dim = g.src} : tuple"), "operand 1 does not fit"},
         {CALLS("%9 = call %1, %3 {callee = flat, graph = -1, dim = g.dst} : tuple"), "operand 0 does not fit"},
-        {CALLS("%9 = call %1, %3 {callee = flat, graph = -1, dim = g.src} : tuple\n%10 = get %9 {index = 2} : f32"), "the tuple has no member 2"},
-        {CALLS("%9 = call %1, %3 {callee = flat, graph = -1, dim = g.src} : tuple\n%10 = get %9 {index = 0} : f32[K]"), "the type must be f32[g.src, K]"},
+        {CALLS("%9 = call %1, %3 {callee = flat, graph = -1, dim = g.src} : tuple\n%10 = get %9 {index = 2} : f32"),
+         "the tuple has no member 2"},
+        {CALLS("%9 = call %1, %3 {callee = flat, graph = -1, dim = g.src} : tuple\n%10 = get %9 {index = 0} : f32[K]"),
+         "the type must be f32[g.src, K]"},
         {CALLS("%9 = get %1 {index = 0} : f32"), "the operand is no tuple"},
         {CALLS("%9 = param {field = 0} : f32"), "'g' is a graph, not a tensor"},
         {CALLS("%9 = param {field = 1} : f32[K]"), "the type must be f32[g.src, K]"},
@@ -211,40 +246,61 @@ Test(verify, calls) {
 
 Test(verify, repeat) {
     const wrong list[] = {
-        {CALLS("%9 = repeat %5, %3 : tuple {\n%10 = arg {index = 0} : f32[K]\nyield %10\n}\n%11 = get %9 {index = 0} : f32[K]"), NULL},
-        {CALLS("%9 = repeat %2, %3 : tuple {\n%10 = arg {index = 0} : f32[K]\nyield %10\n}"), "operand 0 must be a scalar of type i64"},
+        {CALLS("%9 = repeat %5, %3 : tuple {\n%10 = arg {index = 0} : f32[K]\nyield %10\n}\n%11 = get %9 {index = 0} : "
+               "f32[K]"),
+         NULL},
+        {CALLS("%9 = repeat %2, %3 : tuple {\n%10 = arg {index = 0} : f32[K]\nyield %10\n}"),
+         "operand 0 must be a scalar of type i64"},
         {CALLS("%9 = repeat %5, %3 : f32 {\n%10 = arg {index = 0} : f32[K]\nyield %10\n}"), "the type must be tuple"},
         {CALLS("%9 = repeat %5, %3 : tuple {\nyield %3\n}"), "its region begins with 0 arguments, not 1"},
-        {CALLS("%9 = repeat %5, %3 : tuple {\n%10 = arg {index = 1} : f32[K]\nyield %10\n}"), "argument 0 of its region has another index"},
-        {CALLS("%9 = repeat %5, %3 : tuple {\n%10 = arg {index = 0} : f32[J]\nyield %3\n}"), "argument 0 of its region has the wrong type"},
-        {CALLS("%9 = repeat %5, %3 : tuple {\n%10 = arg {index = 0} : f32[K]\nyield\n}"), "0 values for 1 carried ones"},
-        {CALLS("%9 = repeat %5, %3 : tuple {\n%10 = arg {index = 0} : f32[K]\nyield %4\n}"), "value 0 has another type than its start value"},
-        {CALLS("%9 = repeat %5, %3 : tuple {\n%10 = arg {index = 0} : f32[K]\nyield %10\n%11 = neg %10 : f32[K]\n}"), "does not end with yield"},
-        {CALLS("%9 = repeat %5, %3 : tuple {\n%10 = arg {index = 0} : f32[K]\n%11 = neg %10 : f32[K]\n%12 = arg {index = 1} : f32[K]\nyield %10\n}"),
+        {CALLS("%9 = repeat %5, %3 : tuple {\n%10 = arg {index = 1} : f32[K]\nyield %10\n}"),
+         "argument 0 of its region has another index"},
+        {CALLS("%9 = repeat %5, %3 : tuple {\n%10 = arg {index = 0} : f32[J]\nyield %3\n}"),
+         "argument 0 of its region has the wrong type"},
+        {CALLS("%9 = repeat %5, %3 : tuple {\n%10 = arg {index = 0} : f32[K]\nyield\n}"),
+         "0 values for 1 carried ones"},
+        {CALLS("%9 = repeat %5, %3 : tuple {\n%10 = arg {index = 0} : f32[K]\nyield %4\n}"),
+         "value 0 has another type than its start value"},
+        {CALLS("%9 = repeat %5, %3 : tuple {\n%10 = arg {index = 0} : f32[K]\nyield %10\n%11 = neg %10 : f32[K]\n}"),
+         "does not end with yield"},
+        {CALLS("%9 = repeat %5, %3 : tuple {\n%10 = arg {index = 0} : f32[K]\n%11 = neg %10 : f32[K]\n%12 = arg {index "
+               "= 1} : f32[K]\nyield %10\n}"),
          "arguments stand at the beginning of their region"},
         {CALLS("yield"), "it ends the region of a repeat"},
-        {CALLS("%9 = repeat %5, %3 : tuple {\n%10 = arg {index = 0} : f32[K]\nyield %10\n}\n%11 = get %9 {index = 1} : f32[K]"), "the tuple has no member 1"},
+        {CALLS("%9 = repeat %5, %3 : tuple {\n%10 = arg {index = 0} : f32[K]\nyield %10\n}\n%11 = get %9 {index = 1} : "
+               "f32[K]"),
+         "the tuple has no member 1"},
     };
     CHECK(list);
 }
 
 /* ---- loops ---- */
-#define LOOPS(body)                                                                                                  \
-    "module m\nloop @l[F](src x: f32[F], param p: f32[F], outrow o: f32[F], outparam q: i64) domain = dst {\n%1 = dimsize {dim = F} : i64\n" \
-    "%2 = const {value = 0} : f32\nrows {\n%4 = arg {index = 0} : i64\n%5 = var {name = s} : f32\n%6 = var {name = a} : f32[F]\n" \
+#define LOOPS(body)                                                                                                    \
+    "module m\nloop @l[F](src x: f32[F], param p: f32[F], outrow o: f32[F], outparam q: i64) domain = dst {\n%1 = "    \
+    "dimsize {dim = F} : i64\n"                                                                                        \
+    "%2 = const {value = 0} : f32\nrows {\n%4 = arg {index = 0} : i64\n%5 = var {name = s} : f32\n%6 = var {name = "   \
+    "a} : f32[F]\n"                                                                                                    \
     "%7 = partials {kind = sum} : f32\n%8 = partials {kind = argmin} : f32\n" body "\n}\n}"
 #define LANES(body) LOOPS("lanes %1 {\n%10 = arg {index = 0} : i64\n%11 = arg {index = 1} : i64\n" body "\n}")
 
 Test(verify, loops) {
     const wrong list[] = {
-        {LOOPS("set %5, %2\nset %6, %4, %2\nstore %4, %4, %2 {field = 2}\n%10 = collapse %8 : i64\nstore %10 {field = 3}"), NULL},
+        {LOOPS("set %5, %2\nset %6, %4, %2\nstore %4, %4, %2 {field = 2}\n%10 = collapse %8 : i64\nstore %10 {field = "
+               "3}"),
+         NULL},
         {LOOPS("rows {\n%10 = arg {index = 0} : i64\n}"), "it stands once, at the top"},
         {LOOPS("edges %4 {\n%10 = arg {index = 0} : i64\n}"), "its region begins with 1 arguments, not 3"},
         {LOOPS("edges %2 {\n}"), "operand 0 must be a scalar of type i64"},
-        {LOOPS("edges %4 {lanes = 4} {\n%10 = arg {index = 0} : i64\n%11 = arg {index = 1} : i64\n%12 = arg {index = 2} : i64\n}"), "lanes is 1 or 16"},
-        {LOOPS("edges %4 {prefetch = -1} {\n%10 = arg {index = 0} : i64\n%11 = arg {index = 1} : i64\n%12 = arg {index = 2} : i64\n}"), "prefetch must be at least 0"},
-        {LOOPS("tiles %1 {width = 0} {\n%10 = arg {index = 0} : i64\n%11 = arg {index = 1} : i64\n}"), "width must be at least 1"},
-        {LOOPS("tiles %1 {\n%10 = arg {index = 0} : i64\n%11 = arg {index = 1} : i64\n}"), "attribute 'width' is missing"},
+        {LOOPS("edges %4 {lanes = 4} {\n%10 = arg {index = 0} : i64\n%11 = arg {index = 1} : i64\n%12 = arg {index = "
+               "2} : i64\n}"),
+         "lanes is 1 or 16"},
+        {LOOPS("edges %4 {prefetch = -1} {\n%10 = arg {index = 0} : i64\n%11 = arg {index = 1} : i64\n%12 = arg {index "
+               "= 2} : i64\n}"),
+         "prefetch must be at least 0"},
+        {LOOPS("tiles %1 {width = 0} {\n%10 = arg {index = 0} : i64\n%11 = arg {index = 1} : i64\n}"),
+         "width must be at least 1"},
+        {LOOPS("tiles %1 {\n%10 = arg {index = 0} : i64\n%11 = arg {index = 1} : i64\n}"),
+         "attribute 'width' is missing"},
         {LOOPS("loop %1 {\n}"), "its region begins with 0 arguments, not 1"},
         {LOOPS("range %4 {\n}"), "1 operands, but it takes 2"},
         {LOOPS("%10 = load %4 {field = 0} : f32"), "1 indices for 'x', which has 2 axes"},
@@ -278,9 +334,12 @@ Test(verify, loops) {
         {LOOPS("%10 = degree %4 : i32"), "the type must be i64"},
         {LOOPS("%10 = source %2 : i64"), "operand 0 must be a scalar of type i64"},
         {LOOPS("ret"), "it does not belong to a loop"},
-        {"module m\nloop @l(outparam o: f32) domain = dst {\n%1 = const {value = 1} : f32\nstore %1 {field = 0}\n}", "it stands inside rows"},
-        {"module m\nloop @l() domain = rows {\nrows {\n%2 = arg {index = 0} : i64\nedges %2 {\n}\n}\n}", "a function over rows walks no edges"},
-        {"module m\nloop @l() domain = rows {\nrows {\n%2 = arg {index = 0} : i64\n%3 = degree %2 : i64\n}\n}", "a function over rows has no edges"},
+        {"module m\nloop @l(outparam o: f32) domain = dst {\n%1 = const {value = 1} : f32\nstore %1 {field = 0}\n}",
+         "it stands inside rows"},
+        {"module m\nloop @l() domain = rows {\nrows {\n%2 = arg {index = 0} : i64\nedges %2 {\n}\n}\n}",
+         "a function over rows walks no edges"},
+        {"module m\nloop @l() domain = rows {\nrows {\n%2 = arg {index = 0} : i64\n%3 = degree %2 : i64\n}\n}",
+         "a function over rows has no edges"},
         {"module m\nloop @l() domain = dst {\n%1 = const {value = 0} : i64\nedges %1 {\n}\n}", "it stands inside rows"},
     };
     CHECK(list);
@@ -307,27 +366,41 @@ Test(verify, lanes_are_independent) {
 }
 
 /* ---- tasks ---- */
-#define TASK(body)                                                                                                   \
-    "module m\nloop @l[F](src x: f32[F], outrow o: f32[F]) domain = dst {\nrows {\n%2 = arg {index = 0} : i64\n%3 = degree %2 : i64\n}\n}\n" \
-    "task @p[F, g.dst](graph g: graph, param x: f32[F]) -> (o: f32[g.dst, F]) {\n%1 = bind {kind = param, index = 1, name = x} : instance\n" \
-    "%2 = bind {kind = result, index = 0} : instance\n%3 = dimsize {dim = g.dst} : i64\n%4 = dimsize {dim = F} : i64\n" body "\nret\n}"
+#define TASK(body)                                                                                                     \
+    "module m\nloop @l[F](src x: f32[F], outrow o: f32[F]) domain = dst {\nrows {\n%2 = arg {index = 0} : i64\n%3 = "  \
+    "degree %2 : i64\n}\n}\n"                                                                                          \
+    "task @p[F, g.dst](graph g: graph, param x: f32[F]) -> (o: f32[g.dst, F]) {\n%1 = bind {kind = param, index = 1, " \
+    "name = x} : instance\n"                                                                                           \
+    "%2 = bind {kind = result, index = 0} : instance\n%3 = dimsize {dim = g.dst} : i64\n%4 = dimsize {dim = F} : "     \
+    "i64\n" body "\nret\n}"
 #define HELD "acquire %1 {mode = read}\nacquire %2 {mode = write}\n"
 
 Test(verify, tasks) {
     const wrong list[] = {
         {TASK(HELD "launch %1, %2, %3, %4 {callee = l, graph = 0, outputs = 1, buffers = 2}\ndone %1\ndone %2"), NULL},
-        {TASK("launch %1, %2, %3, %4 {callee = l, graph = 0, outputs = 1, buffers = 2}"), "operand 0 is not acquired here"},
-        {TASK("acquire %1 {mode = read}\nacquire %2 {mode = read}\nlaunch %1, %2, %3, %4 {callee = l, graph = 0, outputs = 1, buffers = 2}"),
+        {TASK("launch %1, %2, %3, %4 {callee = l, graph = 0, outputs = 1, buffers = 2}"),
+         "operand 0 is not acquired here"},
+        {TASK("acquire %1 {mode = read}\nacquire %2 {mode = read}\nlaunch %1, %2, %3, %4 {callee = l, graph = 0, "
+              "outputs = 1, buffers = 2}"),
          "operand 1 is written but acquired to read"},
-        {TASK(HELD "done %1\nlaunch %1, %2, %3, %4 {callee = l, graph = 0, outputs = 1, buffers = 2}"), "operand 0 is not acquired here"},
-        {TASK(HELD "launch %1, %2, %3, %4 {callee = m, graph = 0, outputs = 1, buffers = 2}"), "there is no loop function @m"},
-        {TASK(HELD "launch %1, %2, %3, %4 {callee = l, graph = 1, outputs = 1, buffers = 2}"), "parameter 1 is no graph"},
-        {TASK(HELD "launch %1, %2, %3, %4 {callee = l, graph = -1, outputs = 1, buffers = 2}"), "@l walks edges, so it needs a graph"},
-        {TASK(HELD "launch %1, %2, %3, %4 {callee = l, graph = 0, outputs = 2, buffers = 2}"), "@l has 2 buffers, 1 of them written"},
-        {TASK(HELD "launch %1, %2, %3, %4 {callee = l, graph = 0, outputs = 1, buffers = 3}"), "@l has 2 buffers, 1 of them written"},
-        {TASK(HELD "launch %1, %2, %3 {callee = l, graph = 0, outputs = 1, buffers = 2}"), "3 operands for 2 buffers, the rows and 1 dimensions"},
-        {TASK(HELD "launch %1, %3, %3, %4 {callee = l, graph = 0, outputs = 1, buffers = 2}"), "operand 1 must be an instance"},
-        {TASK(HELD "launch %1, %2, %3, %2 {callee = l, graph = 0, outputs = 1, buffers = 2}"), "operand 3 must be a scalar of type i64"},
+        {TASK(HELD "done %1\nlaunch %1, %2, %3, %4 {callee = l, graph = 0, outputs = 1, buffers = 2}"),
+         "operand 0 is not acquired here"},
+        {TASK(HELD "launch %1, %2, %3, %4 {callee = m, graph = 0, outputs = 1, buffers = 2}"),
+         "there is no loop function @m"},
+        {TASK(HELD "launch %1, %2, %3, %4 {callee = l, graph = 1, outputs = 1, buffers = 2}"),
+         "parameter 1 is no graph"},
+        {TASK(HELD "launch %1, %2, %3, %4 {callee = l, graph = -1, outputs = 1, buffers = 2}"),
+         "@l walks edges, so it needs a graph"},
+        {TASK(HELD "launch %1, %2, %3, %4 {callee = l, graph = 0, outputs = 2, buffers = 2}"),
+         "@l has 2 buffers, 1 of them written"},
+        {TASK(HELD "launch %1, %2, %3, %4 {callee = l, graph = 0, outputs = 1, buffers = 3}"),
+         "@l has 2 buffers, 1 of them written"},
+        {TASK(HELD "launch %1, %2, %3 {callee = l, graph = 0, outputs = 1, buffers = 2}"),
+         "3 operands for 2 buffers, the rows and 1 dimensions"},
+        {TASK(HELD "launch %1, %3, %3, %4 {callee = l, graph = 0, outputs = 1, buffers = 2}"),
+         "operand 1 must be an instance"},
+        {TASK(HELD "launch %1, %2, %3, %2 {callee = l, graph = 0, outputs = 1, buffers = 2}"),
+         "operand 3 must be a scalar of type i64"},
         {TASK("%9 = bind {kind = field, index = 0} : instance"), "its kind is param or result, not 'field'"},
         {TASK("%9 = bind {kind = param, index = 5} : instance"), "there is no param 5"},
         {TASK("%9 = bind {kind = result, index = 1} : instance"), "there is no result 1"},
@@ -335,7 +408,8 @@ Test(verify, tasks) {
         {TASK("%9 = bind {kind = param, index = 1} : i64"), "the type must be instance"},
         {TASK("%9 = instance %3 {name = t, version = 0, tier = tape} : instance"), "there is no tier 'tape'"},
         {TASK("%9 = instance %3 {name = t, version = -1, tier = host} : instance"), "a version is not negative"},
-        {TASK("%9 = instance %1 {name = t, version = 0, tier = host} : instance"), "operand 0 must be a scalar of type i64"},
+        {TASK("%9 = instance %1 {name = t, version = 0, tier = host} : instance"),
+         "operand 0 must be a scalar of type i64"},
         {TASK("acquire %1 {mode = both}"), "its mode is read or write, not 'both'"},
         {TASK("acquire %3 {mode = read}"), "operand 0 must be an instance"},
         {TASK("done %3"), "operand 0 must be an instance"},
@@ -343,7 +417,8 @@ Test(verify, tasks) {
         {TASK("%9 = readi %1 : i64"), "operand 0 is not acquired here"},
         {TASK("pages {pages = 0} {\n%9 = arg {index = 0} : i64\n}"), "at least one page"},
         {TASK("pages {\n}"), "its region begins with 0 arguments, not 1"},
-        {TASK("pages {\n%9 = arg {index = 0} : i64\nacquire %1 {mode = read}\n}\n%10 = readi %1 : i64"), "operand 0 is not acquired here"},
+        {TASK("pages {\n%9 = arg {index = 0} : i64\nacquire %1 {mode = read}\n}\n%10 = readi %1 : i64"),
+         "operand 0 is not acquired here"},
         {TASK("acquire %1 {mode = read}\npages {\n%9 = arg {index = 0} : i64\n%10 = readi %1 : i64\n}"), NULL},
         {TASK("ret %3"), "nothing may follow it"},
     };
@@ -353,7 +428,8 @@ Test(verify, tasks) {
 /* An index made of many shared parts: looking through it must not take the number of paths. */
 Test(verify, a_deep_index_is_checked_fast) {
     base_str s = {0};
-    base_str_add(&s, "module m\nloop @l(param n: i64, outrow o: i64[8]) domain = dst {\nrows {\n%2 = arg {index = 0} : i64\n%3 = load {field = 0} : i64\nlanes %3 {\n"
+    base_str_add(&s, "module m\nloop @l(param n: i64, outrow o: i64[8]) domain = dst {\nrows {\n%2 = arg {index = 0} : "
+                     "i64\n%3 = load {field = 0} : i64\nlanes %3 {\n"
                      "%4 = arg {index = 0} : i64\n%5 = arg {index = 1} : i64\n");
     for (int i = 6; i < 3000; i++)
         base_str_addf(&s, "%%%d = add %%%d, %%%d : i64\n", i, i == 6 ? 3 : i - 1, i == 6 ? 3 : i - 1);
