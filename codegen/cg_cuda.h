@@ -32,6 +32,7 @@ typedef struct cg_cu_site {
     bool live;
     /* loops */
     bool spread;
+    ir_id base;        /* spread `loop`: base + i, not i, decides the thread */
     bool by_k;         /* lanes: element k, not l, decides the thread */
     bool unrolled;     /* written with a constant number of steps, guarded */
     int64_t steps;     /* of an unrolled loop, per thread */

@@ -241,7 +241,15 @@ static void range_loop(cg_cuda *c, ir_id id) {
 static void plain_loop(cg_cuda *c, ir_id id) {
     const char *n = operand(c, ir_at(c->f, id)->args[0]), *i = fresh(c, "i");
     c->text[cg_cu_loop_arg(c, id, 0)] = i;
-    bool unrolled = c->site[id].unrolled;
+    const cg_cu_site *s = &c->site[id];
+    if (s->spread) {
+        cg_open(&c->w, "for (int64_t %s = (%s - %s) & %d; %s < %s; %s)", i, cg_cu_t(c), operand(c, s->base), c->team - 1, i, n,
+                advance(c, i, true));
+        body(c, id);
+        cg_close(&c->w, "");
+        return;
+    }
+    bool unrolled = s->unrolled;
     if (unrolled) unroll(c, 0);
     cg_open(&c->w, "for (%s %s = 0; %s < %s; ++%s)", unrolled ? "int" : "int64_t", i, i, n, i);
     body(c, id);

@@ -50,7 +50,9 @@ static void count_uses(cg_cuda *c) {
 bool cg_cu_foldable(const cg_cuda *c, ir_id id) {
     const cg_cu_site *s = &c->site[id];
     bool elementwise = ir_class_is_elementwise(ir_op_describe(ir_at(c->f, id)->code)->cls);
-    return elementwise && s->n_uses == 1 && c->site[s->user].region == s->region;
+    if (!elementwise || s->n_uses != 1 || c->site[s->user].region != s->region) return false;
+    const ir_op *user = ir_at(c->f, s->user); /* which must write it once, and not in the head of a loop */
+    return !user->region && !(user->code == IR_ACCUM && user->args[1] == id);
 }
 
 static int64_t tile_width(const cg_cuda *c, ir_id tiles) { return tiles ? ir_int(ir_at(c->f, tiles), IR_ATTR_WIDTH, -1) : -1; }
@@ -116,6 +118,25 @@ static bool allows_spread(const cg_cuda *c, ir_id loop, ir_id id, ir_id own, ir_
     }
 }
 
+/* `loop` does its iterations one after the other, but when all that they change are accumulators base + i, in order, those
+ * with base + i mod team = t can be thread t's. */
+static bool can_spread_from_base(cg_cuda *c, ir_id loop) {
+    ir_id own = cg_cu_loop_arg(c, loop, 0), base = 0;
+    for (ir_id id = 1; id < c->f->n_ops; ++id) {
+        if (!c->site[id].live || !is_inside(c, id, loop)) continue;
+        const ir_op *op = ir_at(c->f, id);
+        bool places = op->code == IR_SET || op->code == IR_READ || op->code == IR_COLLAPSE || op->code == IR_STORE;
+        if (op->region || places) return false;
+        if (op->code != IR_ACCUM) continue;
+        const ir_op *lane = ir_at(c->f, op->args[1]);
+        ir_id from = lane->code != IR_ADD || is_inside(c, op->args[0], loop) ? 0 : lane->args[1] == own ? lane->args[0] : 0;
+        if (!from || is_inside(c, from, loop) || (base && base != from)) return false;
+        base = from;
+    }
+    c->site[loop].base = base;
+    return base != 0;
+}
+
 static bool can_spread(const cg_cuda *c, ir_id loop) {
     const ir_op *op = ir_at(c->f, loop);
     bool lanes = op->code == IR_LANES;
@@ -139,7 +160,8 @@ static void spread_region(cg_cuda *c, const ir_region *r, ir_id spread_in) {
         s->private = spread_in || c->team == 1;
         const ir_op *op = ir_at(c->f, id);
         if (!s->live || !op->region) continue;
-        s->spread = c->team > 1 && !spread_in && can_spread(c, id);
+        bool spread = op->code == IR_LOOP ? can_spread_from_base(c, id) : can_spread(c, id);
+        s->spread = c->team > 1 && !spread_in && spread;
         spread_region(c, op->region, s->spread ? id : spread_in);
     }
 }

@@ -36,11 +36,6 @@ static bool is_arg_kind(ir_kind k) { return k == IR_KIND_ARGMIN || k == IR_KIND_
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
 
-static void name_value(cg_cuda *c, ir_id id, const char *want, const char *expr) {
-    c->text[id] = cg_name(&c->names, want);
-    cg_line(&c->w, "const %s %s = %s;", cg_ctype(ir_at(c->f, id)->type.dtype), c->text[id], expr);
-}
-
 /* A declaration that is taken back when the rest of its loop does not mention the name. */
 void cg_cu_optional(cg_cuda *c, const char *name, const char *line) {
     cg_cu_line at = {.name = name, .begin = c->w.out->len};
@@ -68,6 +63,11 @@ void cg_cu_drop_unused(cg_cuda *c, size_t mark) {
     }
 }
 
+static void name_value(cg_cuda *c, ir_id id, const char *want, const char *expr) {
+    c->text[id] = cg_name(&c->names, want);
+    cg_line(&c->w, "const %s %s = %s;", cg_ctype(ir_at(c->f, id)->type.dtype), c->text[id], expr);
+}
+
 void cg_cu_arg(cg_cuda *c, ir_id arg, const char *want, const char *expr) {
     if (!arg || !c->site[arg].live) return;
     c->text[arg] = cg_name(&c->names, want);
@@ -82,7 +82,8 @@ static void elementwise(cg_cuda *c, ir_id id) {
     bool atom;
     const char *expr = cg_expr(c->help, c->arena, op->code, in, op->type.dtype, args, &atom);
     if (!cg_cu_foldable(c, id) || strlen(expr) > LONGEST_FOLDED) {
-        name_value(c, id, "v", expr);
+        c->text[id] = cg_name(&c->names, "v"); /* optional: the lane of an accumulator is often known otherwise */
+        cg_cu_optional(c, c->text[id], base_arena_printf(c->arena, "const %s %s = %s;", cg_ctype(op->type.dtype), c->text[id], expr));
         return;
     }
     c->bare[id] = expr;

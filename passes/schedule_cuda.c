@@ -87,11 +87,11 @@ static bool fits_team(const ir_func *f, const use *uses) {
     return true;
 }
 
-/* A team pays when there are lanes to deal out. */
+/* A team pays when there are lanes or accumulators to deal out. */
 static bool has_lanes(const ir_func *f, const ir_region *r) {
     for (size_t i = 0; i < r->n; i++) {
         const ir_op *op = ir_at(f, r->ops[i]);
-        if (op->region && (is_dealt_out(op) || has_lanes(f, op->region)))
+        if (op->code == IR_ACCUM || (op->region && (is_dealt_out(op) || has_lanes(f, op->region))))
             return true;
     }
     return false;
