@@ -73,7 +73,7 @@ void hr_drop_results(hr_frame *f); /* after a failure: those that this call allo
 /* ---- hr_instance.c ---------------------------------------------------------------------------------------------------- */
 void hr_frame_open(hr_frame *f);
 tiga_status hr_frame_check(hr_frame *f); /* after success: nothing pinned, every result written */
-void hr_frame_close(hr_frame *f);        /* releases what is left, pinned or not, and gives the account back */
+void hr_frame_close(hr_frame *f); /* releases what is left, pinned or not, and gives the account back */
 tiga_status hr_charge(hr_frame *f, int64_t n_bytes, const char *what);
 void hr_discharge(hr_frame *f, int64_t n_bytes);
 tiga_instance *hr_buffer_new(hr_frame *f); /* NULL: out of memory */

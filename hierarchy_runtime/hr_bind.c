@@ -15,8 +15,8 @@ static bool wants_square(const tiga_function_info *fn) {
 static tiga_status check_square(hr_frame *f, const char *name, const tiga_csr *g) {
     if (g->n_dst == g->n_src || !wants_square(f->fn))
         return TIGA_OK;
-    return rt_fail(f->ctx, TIGA_E_TYPE, "%s: the graph%s%s must be square, it has %lld rows and %lld sources", f->fn->name,
-                   *name ? " " : "", name, (long long)g->n_dst, (long long)g->n_src);
+    return rt_fail(f->ctx, TIGA_E_TYPE, "%s: the graph%s%s must be square, it has %lld rows and %lld sources",
+                   f->fn->name, *name ? " " : "", name, (long long)g->n_dst, (long long)g->n_src);
 }
 
 static int count_graphs(const tiga_function_info *fn) {
@@ -29,8 +29,8 @@ static int count_graphs(const tiga_function_info *fn) {
 tiga_status hr_bind_graphs(hr_frame *f, tiga_graph *const *graphs, int n_graphs) {
     int want = count_graphs(f->fn), k = 0;
     if (n_graphs != want)
-        return rt_fail(f->ctx, TIGA_E_ARGUMENT, "%s: takes %d graph%s, %d given", f->fn->name, want, want == 1 ? "" : "s",
-                       n_graphs);
+        return rt_fail(f->ctx, TIGA_E_ARGUMENT, "%s: takes %d graph%s, %d given", f->fn->name, want,
+                       want == 1 ? "" : "s", n_graphs);
     for (int i = 0; i < n_graphs; i++)
         if (!graphs[i])
             return rt_fail(f->ctx, TIGA_E_ARGUMENT, "%s: graph %d is NULL", f->fn->name, i);

@@ -56,7 +56,8 @@ static tiga_status run(hr_frame *f) {
     if (f->status != TIGA_OK)
         return f->status;
     if (code != 0)
-        return rt_fail(f->ctx, TIGA_E_INTERNAL, "%s: the module's host function returned %d by itself", f->fn->name, code);
+        return rt_fail(f->ctx, TIGA_E_INTERNAL, "%s: the module's host function returned %d by itself", f->fn->name,
+                       code);
     return hr_frame_check(f);
 }
 
@@ -76,7 +77,8 @@ static tiga_status prepare(hr_frame *f, tiga_graph *const *graphs, int n_graphs,
 
 tiga_status tiga_call_many(tiga_context *ctx, tiga_module *m, const char *name, tiga_graph *const *graphs, int n_graphs,
                            const tiga_binding *in, int n_in, tiga_binding *out, int n_out, tiga_call_stats *stats) {
-    if (!ctx || !m || !name || n_graphs < 0 || n_in < 0 || n_out < 0 || (n_graphs && !graphs) || (n_in && !in) || (n_out && !out))
+    if (!ctx || !m || !name || n_graphs < 0 || n_in < 0 || n_out < 0 || (n_graphs && !graphs) || (n_in && !in) ||
+        (n_out && !out))
         return rt_fail(ctx, TIGA_E_ARGUMENT, "tiga_call: an argument is NULL, or a count negative");
     rt_begin(ctx);
     hr_frame f;

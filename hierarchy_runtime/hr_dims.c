@@ -121,11 +121,15 @@ static int64_t graph_dim(const hr_frame *f, const char *dim) {
         g = f->graph_of[0];
     if (!g)
         return -1;
-    return strcmp(dot, ".dst") == 0 ? g->n_dst : strcmp(dot, ".src") == 0 ? g->n_src : strcmp(dot, ".edge") == 0 ? g->n_edges : -1;
+    return strcmp(dot, ".dst") == 0    ? g->n_dst
+           : strcmp(dot, ".src") == 0  ? g->n_src
+           : strcmp(dot, ".edge") == 0 ? g->n_edges
+                                       : -1;
 }
 
 static tiga_status fail_unknown(hr_frame *f, int dim) {
-    return rt_fail(f->ctx, TIGA_E_TYPE, "%s: no argument shows the size of dimension %s; give a result with memory of that size",
+    return rt_fail(f->ctx, TIGA_E_TYPE,
+                   "%s: no argument shows the size of dimension %s; give a result with memory of that size",
                    f->fn->name, f->fn->dims[dim]);
 }
 

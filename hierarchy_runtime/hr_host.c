@@ -20,7 +20,8 @@ static int32_t fail_step(hr_frame *f, const char *step, const tiga_instance *i, 
 static int32_t bind(hr_frame *f, int32_t index, int32_t first, int32_t n, tiga_instance **out) {
     *out = NULL;
     if (index < 0 || index >= n || !f->bound[first + index].bound)
-        return keep(f, rt_fail(f->ctx, TIGA_E_INTERNAL, "%s: binds array %d, which it does not have", f->fn->name, index));
+        return keep(f,
+                    rt_fail(f->ctx, TIGA_E_INTERNAL, "%s: binds array %d, which it does not have", f->fn->name, index));
     *out = &f->bound[first + index];
     return TIGA_OK;
 }
@@ -40,7 +41,8 @@ static tiga_status allocate(hr_frame *f, tiga_instance *i) {
     base_str_addf(&what, "%s: buffer '%s@%lld'", f->fn->name, i->name, (long long)i->version);
     const char *text = what.failed ? f->fn->name : base_str_text(&what);
     int64_t bytes = i->bytes;
-    tiga_status status = bytes < 0 ? rt_fail(f->ctx, TIGA_E_MEMORY, "%s is larger than any memory", text) : hr_charge(f, bytes, text);
+    tiga_status status =
+        bytes < 0 ? rt_fail(f->ctx, TIGA_E_MEMORY, "%s is larger than any memory", text) : hr_charge(f, bytes, text);
     if (status == TIGA_OK) {
         status = rt_mem_take(f->ctx, bytes, 1, false, text, &i->data);
         if (status != TIGA_OK)
@@ -50,14 +52,16 @@ static tiga_status allocate(hr_frame *f, tiga_instance *i) {
     return status;
 }
 
-static int32_t host_alloc(void *frame, const char *name, int64_t version, int32_t tier, int64_t bytes, tiga_instance **out) {
+static int32_t host_alloc(void *frame, const char *name, int64_t version, int32_t tier, int64_t bytes,
+                          tiga_instance **out) {
     hr_frame *f = frame;
     *out = NULL;
     static const char *const tiers[] = {"host", "device", "pinned", "disk"};
     if (tier != TIGA_TIER_HOST)
-        return keep(f, rt_fail(f->ctx, TIGA_E_UNSUPPORTED, "%s: buffer '%s@%lld' asks for the %s tier; this runtime has host memory only",
-                               f->fn->name, name ? name : "", (long long)version,
-                               tier > 0 && tier < 4 ? tiers[tier] : "unknown"));
+        return keep(f,
+                    rt_fail(f->ctx, TIGA_E_UNSUPPORTED,
+                            "%s: buffer '%s@%lld' asks for the %s tier; this runtime has host memory only", f->fn->name,
+                            name ? name : "", (long long)version, tier > 0 && tier < 4 ? tiers[tier] : "unknown"));
     tiga_instance *i = hr_buffer_new(f);
     if (!i)
         return keep(f, rt_fail(f->ctx, TIGA_E_MEMORY, "%s: out of memory", f->fn->name));
@@ -138,7 +142,8 @@ static int32_t copy(void *frame, tiga_instance *from, tiga_instance *to) {
 /* ---- launches ---- */
 enum { FEW_BUFFERS = 32 };
 
-static int32_t find_graph(hr_frame *f, const tiga_kernel_code *code, int32_t graph, int64_t n_rows, const tiga_csr **out) {
+static int32_t find_graph(hr_frame *f, const tiga_kernel_code *code, int32_t graph, int64_t n_rows,
+                          const tiga_csr **out) {
     *out = NULL;
     if (!code->walks_edges)
         return TIGA_OK;
@@ -151,12 +156,14 @@ static int32_t find_graph(hr_frame *f, const tiga_kernel_code *code, int32_t gra
     return TIGA_OK;
 }
 
-static int32_t pin_check(hr_frame *f, const tiga_kernel_code *code, tiga_instance *const *buffers, void **data, int64_t *written) {
+static int32_t pin_check(hr_frame *f, const tiga_kernel_code *code, tiga_instance *const *buffers, void **data,
+                         int64_t *written) {
     int32_t n_in = code->n_buffers - code->n_outputs;
     for (int32_t k = 0; k < code->n_buffers; k++) {
         tiga_instance *i = buffers[k];
         if (!i || i->released || (k < n_in ? i->readers == 0 : !i->writing))
-            return fail_step(f, "launch with", i, k < n_in ? "it was not acquired for reading" : "it was not acquired for writing");
+            return fail_step(f, "launch with", i,
+                             k < n_in ? "it was not acquired for reading" : "it was not acquired for writing");
         for (int32_t o = n_in; o < k; o++)
             if (buffers[o] == i)
                 return fail_step(f, "launch with", i, "it is two outputs");
@@ -232,11 +239,21 @@ static int32_t read_bool(void *frame, tiga_instance *i, int64_t *out) {
 
 static int32_t poll_interrupt(void *frame) {
     hr_frame *f = frame;
-    return rt_interrupted(f->ctx) ? keep(f, rt_fail(f->ctx, TIGA_E_INTERRUPTED, "%s: interrupted", f->fn->name)) : TIGA_OK;
+    return rt_interrupted(f->ctx) ? keep(f, rt_fail(f->ctx, TIGA_E_INTERRUPTED, "%s: interrupted", f->fn->name))
+                                  : TIGA_OK;
 }
 
 const tiga_host hr_host_table = {
-    .abi_version = TIGA_ABI_VERSION, .bind_param = bind_param, .bind_result = bind_result, .alloc = host_alloc,
-    .acquire = acquire, .done = done, .release = release, .copy = copy, .launch = launch, .read_i64 = read_i64,
-    .read_bool = read_bool, .poll = poll_interrupt,
+    .abi_version = TIGA_ABI_VERSION,
+    .bind_param = bind_param,
+    .bind_result = bind_result,
+    .alloc = host_alloc,
+    .acquire = acquire,
+    .done = done,
+    .release = release,
+    .copy = copy,
+    .launch = launch,
+    .read_i64 = read_i64,
+    .read_bool = read_bool,
+    .poll = poll_interrupt,
 };

@@ -19,8 +19,14 @@ static void ring_append(tiga_instance *head, tiga_instance *i) {
 }
 
 static void bind(tiga_instance *i, const char *name, const tiga_array *a, hr_origin origin) {
-    *i = (tiga_instance){.name = name, .bytes = tiga_array_bytes(a), .tier = TIGA_TIER_HOST, .dtype = a->dtype,
-                         .origin = origin, .bound = true, .valid = origin == HR_PARAM, .data = a->data};
+    *i = (tiga_instance){.name = name,
+                         .bytes = tiga_array_bytes(a),
+                         .tier = TIGA_TIER_HOST,
+                         .dtype = a->dtype,
+                         .origin = origin,
+                         .bound = true,
+                         .valid = origin == HR_PARAM,
+                         .data = a->data};
 }
 
 void hr_frame_open(hr_frame *f) {

@@ -52,7 +52,8 @@ static bool overlap(const void *a, int64_t a_bytes, const void *b, int64_t b_byt
 
 static bool overlaps_graph(const tiga_array *a, const tiga_csr *g) {
     int64_t n = tiga_array_bytes(a);
-    return overlap(a->data, n, g->offsets, (g->n_dst + 1) * 8) || overlap(a->data, n, g->sources, g->n_edges * (g->source_bits / 8));
+    return overlap(a->data, n, g->offsets, (g->n_dst + 1) * 8) ||
+           overlap(a->data, n, g->sources, g->n_edges * (g->source_bits / 8));
 }
 
 static tiga_status check_one(hr_frame *f, int i) {
@@ -71,7 +72,8 @@ static tiga_status check_one(hr_frame *f, int i) {
             other = "the graph";
     if (!other)
         return TIGA_OK;
-    return rt_fail(f->ctx, TIGA_E_ARGUMENT, "%s: result '%s' shares memory with '%s'", fn->name, fn->results[i].name, other);
+    return rt_fail(f->ctx, TIGA_E_ARGUMENT, "%s: result '%s' shares memory with '%s'", fn->name, fn->results[i].name,
+                   other);
 }
 
 tiga_status hr_check_overlap(hr_frame *f) {

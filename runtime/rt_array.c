@@ -6,8 +6,11 @@
 static const struct {
     const char *text;
     int32_t bytes;
-} dtypes[] = {[TIGA_BOOL] = {"bool", 1}, [TIGA_I32] = {"i32", 4}, [TIGA_I64] = {"i64", 8},
-              [TIGA_F32] = {"f32", 4},   [TIGA_F64] = {"f64", 8}};
+} dtypes[] = {[TIGA_BOOL] = {"bool", 1},
+              [TIGA_I32] = {"i32", 4},
+              [TIGA_I64] = {"i64", 8},
+              [TIGA_F32] = {"f32", 4},
+              [TIGA_F64] = {"f64", 8}};
 
 bool rt_dtype_valid(int32_t dtype) { return dtype >= TIGA_BOOL && dtype <= TIGA_F64; }
 const char *tiga_dtype_text(int32_t dtype) { return rt_dtype_valid(dtype) ? dtypes[dtype].text : "unknown"; }
@@ -44,7 +47,8 @@ static tiga_status fail_shape(tiga_context *ctx, const char *who, int32_t dtype,
         return rt_fail(ctx, TIGA_E_ARGUMENT, "%s: rank %d is not in 0 .. 7", who, rank);
     base_str s = {0};
     rt_shape_text(&s, dtype, shape ? rank : 0, shape);
-    tiga_status status = rt_fail(ctx, TIGA_E_ARGUMENT, "%s: %s is not a shape that fits into memory", who, base_str_text(&s));
+    tiga_status status =
+        rt_fail(ctx, TIGA_E_ARGUMENT, "%s: %s is not a shape that fits into memory", who, base_str_text(&s));
     base_str_fini(&s);
     return status;
 }
@@ -143,17 +147,20 @@ static void convert_task(void *arg, int64_t task, int thread) {
     for (int64_t i = begin; i < end; i++) {
         switch (c->to_dtype) {
         case TIGA_BOOL:
-            ((uint8_t *)c->to)[i] = whole ? get_i64(c->from, c->from_dtype, i) != 0 : get_f64(c->from, c->from_dtype, i) != 0;
+            ((uint8_t *)c->to)[i] =
+                whole ? get_i64(c->from, c->from_dtype, i) != 0 : get_f64(c->from, c->from_dtype, i) != 0;
             break;
         case TIGA_I32:
-            ((int32_t *)c->to)[i] = whole ? (int32_t)(uint32_t)(uint64_t)get_i64(c->from, c->from_dtype, i)
-                                          : (int32_t)integer_of(get_f64(c->from, c->from_dtype, i), INT32_MIN, INT32_MAX);
+            ((int32_t *)c->to)[i] = whole
+                                        ? (int32_t)(uint32_t)(uint64_t)get_i64(c->from, c->from_dtype, i)
+                                        : (int32_t)integer_of(get_f64(c->from, c->from_dtype, i), INT32_MIN, INT32_MAX);
             break;
         case TIGA_I64:
             ((int64_t *)c->to)[i] = get_i64(c->from, c->from_dtype, i);
             break;
         case TIGA_F32: /* from i64 in one rounding */
-            ((float *)c->to)[i] = whole ? (float)get_i64(c->from, c->from_dtype, i) : (float)get_f64(c->from, c->from_dtype, i);
+            ((float *)c->to)[i] =
+                whole ? (float)get_i64(c->from, c->from_dtype, i) : (float)get_f64(c->from, c->from_dtype, i);
             break;
         default:
             ((double *)c->to)[i] = get_f64(c->from, c->from_dtype, i);

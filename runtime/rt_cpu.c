@@ -33,7 +33,8 @@ static bool has(const struct feature *f) {
     uint32_t r[4], most[4];
     if (!__get_cpuid_count(f->leaf, f->subleaf, &r[0], &r[1], &r[2], &r[3]))
         return false;
-    if (f->leaf == 7 && f->subleaf > 0 && (!__get_cpuid_count(7, 0, &most[0], &most[1], &most[2], &most[3]) || most[0] < f->subleaf))
+    if (f->leaf == 7 && f->subleaf > 0 &&
+        (!__get_cpuid_count(7, 0, &most[0], &most[1], &most[2], &most[3]) || most[0] < f->subleaf))
         return false; /* subleaf is not there: its registers mean nothing */
     return (r[f->reg] >> f->bit & 1) && (f->saved & ~saved_state()) == 0;
 }
@@ -60,7 +61,8 @@ tiga_status rt_cpu_check(tiga_context *ctx, const char *who, const char *list) {
         if (len > 0 && *name != '-') { /* "-avx" says what is not used */
             rt_cpu_answer answer = rt_cpu_feature(name, len);
             if (answer != RT_CPU_HAS)
-                return rt_fail(ctx, TIGA_E_TARGET, "%s: was compiled for a processor with '%.*s', %s", who, (int)len, name,
+                return rt_fail(ctx, TIGA_E_TARGET, "%s: was compiled for a processor with '%.*s', %s", who, (int)len,
+                               name,
                                answer == RT_CPU_LACKS ? "which this one lacks" : "which this library does not know");
         }
         p += n + (p[n] == ',');

@@ -7,13 +7,19 @@
 
 tiga_status rt_edgelist_parse(tiga_context *ctx, const rt_text *t, const rt_progress *p, tiga_graph **out,
                               tiga_array *values) {
-    rt_lines l = {.text = t, .name_a = "source id", .name_b = "destination id", .values = RT_VALUES_GUESS,
-                  .limit_a = RT_MAX_NODES, .limit_b = RT_MAX_NODES, .commas = true};
+    rt_lines l = {.text = t,
+                  .name_a = "source id",
+                  .name_b = "destination id",
+                  .values = RT_VALUES_GUESS,
+                  .limit_a = RT_MAX_NODES,
+                  .limit_b = RT_MAX_NODES,
+                  .commas = true};
     rt_columns c;
     tiga_status status = rt_lines_parse(ctx, &l, p, &c);
     if (status != TIGA_OK)
         return status;
-    status = c.n ? rt_rows_fit(ctx, t, c.max_at, c.max_id + 1) : rt_fail(ctx, TIGA_E_FORMAT, "%s: holds no edges", t->name);
+    status =
+        c.n ? rt_rows_fit(ctx, t, c.max_at, c.max_id + 1) : rt_fail(ctx, TIGA_E_FORMAT, "%s: holds no edges", t->name);
     rt_edges e = {c.n, c.max_id + 1, c.max_id + 1, c.b, c.a, c.values, c.value_dtype};
     if (status == TIGA_OK)
         status = rt_graph_from_edges(ctx, t->name, &e, rt_keeps_order(p), out, values);

@@ -15,7 +15,9 @@ static inline uint64_t draw(uint64_t seed, uint64_t edge, uint64_t counter) {
     return mix(mix(seed + 0x632be59bd9b4e019ULL * edge) + counter);
 }
 
-static inline int64_t below(uint64_t random, int64_t n) { return (int64_t)(((unsigned __int128)random * (uint64_t)n) >> 64); }
+static inline int64_t below(uint64_t random, int64_t n) {
+    return (int64_t)(((unsigned __int128)random * (uint64_t)n) >> 64);
+}
 
 /* A permutation of 0 .. 2^scale - 1 without a table: each step can be undone. */
 static uint64_t scramble(uint64_t id, int scale, uint64_t seed) {
@@ -68,8 +70,10 @@ tiga_status tiga_graph_rmat(tiga_context *ctx, int scale, int64_t edge_factor, u
     *out = NULL;
     rt_begin(ctx);
     if (scale < 0 || scale > 40 || edge_factor < 0 || edge_factor > ((int64_t)1 << 56) >> scale)
-        return rt_fail(ctx, TIGA_E_ARGUMENT, "tiga_graph_rmat: scale %d must be in 0 .. 40 and edge_factor %lld positive and "
-                                             "below 2^56 edges in all", scale, (long long)edge_factor);
+        return rt_fail(ctx, TIGA_E_ARGUMENT,
+                       "tiga_graph_rmat: scale %d must be in 0 .. 40 and edge_factor %lld positive and "
+                       "below 2^56 edges in all",
+                       scale, (long long)edge_factor);
     generate w = {.scale = scale, .n_nodes = (int64_t)1 << scale, .seed = mix(seed)};
     w.n = w.n_nodes * edge_factor;
     w.n_tasks = rt_n_tasks(w.n, 1 << 15);

@@ -75,8 +75,9 @@ tiga_status rt_check_sources(tiga_context *ctx, const char *where, const tiga_cs
         return rt_fail(ctx, TIGA_E_INTERRUPTED, "%s: interrupted", where);
     int64_t e = c.first_bad;
     if (e != INT64_MAX)
-        return rt_fail(ctx, TIGA_E_RANGE, "%s: edge %lld (row %lld): source %lld is not in 0 .. %lld", where, (long long)e,
-                       (long long)row_of_edge(csr, e), (long long)source_at(csr, e), (long long)csr->n_src - 1);
+        return rt_fail(ctx, TIGA_E_RANGE, "%s: edge %lld (row %lld): source %lld is not in 0 .. %lld", where,
+                       (long long)e, (long long)row_of_edge(csr, e), (long long)source_at(csr, e),
+                       (long long)csr->n_src - 1);
     return TIGA_OK;
 }
 
@@ -157,8 +158,10 @@ static tiga_status copy_csr(tiga_context *ctx, const tiga_csr *from, tiga_graph 
         status = rt_mem_take(ctx, csr.n_edges, csr.source_bits / 8, false, "sources of the graph", &sources);
     if (status == TIGA_OK) {
         narrow o = {from->offsets, 64, 64, csr.n_dst + 1, rt_n_tasks(csr.n_dst + 1, 1 << 17), offsets};
-        narrow s = {from->sources, from->source_bits, csr.source_bits, csr.n_edges, rt_n_tasks(csr.n_edges, 1 << 17), sources};
-        if (!rt_parallel_for(ctx, 0, o.n_tasks, narrow_task, &o) || !rt_parallel_for(ctx, 0, s.n_tasks, narrow_task, &s))
+        narrow s = {from->sources, from->source_bits, csr.source_bits, csr.n_edges, rt_n_tasks(csr.n_edges, 1 << 17),
+                    sources};
+        if (!rt_parallel_for(ctx, 0, o.n_tasks, narrow_task, &o) ||
+            !rt_parallel_for(ctx, 0, s.n_tasks, narrow_task, &s))
             status = rt_fail(ctx, TIGA_E_INTERRUPTED, "copying the graph: interrupted");
     }
     if (status != TIGA_OK) {
@@ -204,7 +207,8 @@ tiga_status tiga_graph_from_csr(tiga_context *ctx, int64_t n_dst, int64_t n_src,
         return status;
     csr.n_edges = offsets[n_dst];
     if (csr.n_edges > 0 && !sources)
-        return rt_fail(ctx, TIGA_E_ARGUMENT, "%s: sources is NULL, offsets promise %lld edges", who, (long long)csr.n_edges);
+        return rt_fail(ctx, TIGA_E_ARGUMENT, "%s: sources is NULL, offsets promise %lld edges", who,
+                       (long long)csr.n_edges);
     status = rt_check_sources(ctx, who, &csr);
     if (status != TIGA_OK)
         return status;
@@ -247,16 +251,25 @@ static void drop(built *b) {
     rt_mem_free(b->values);
 }
 
-tiga_status rt_graph_from_edges(tiga_context *ctx, const char *where, const rt_edges *e, bool keep_order, tiga_graph **out,
-                                tiga_array *values) {
+tiga_status rt_graph_from_edges(tiga_context *ctx, const char *where, const rt_edges *e, bool keep_order,
+                                tiga_graph **out, tiga_array *values) {
     *out = NULL;
     built b = {0};
     bool keep_values = values && e->values;
     tiga_status status = allocate(ctx, where, e, keep_order, keep_values, &b);
     if (status == TIGA_OK) {
-        rt_sort s = {.n = e->n, .n_keys = e->n_dst, .keys = e->dst, .key_bits = 64, .payload = e->src,
-                     .payload_bits = 64, .out_bits = b.csr.source_bits, .payload8 = keep_values ? e->values : NULL,
-                     .offsets = b.offsets, .out_payload = b.sources, .out_payload8 = b.values, .order = b.order};
+        rt_sort s = {.n = e->n,
+                     .n_keys = e->n_dst,
+                     .keys = e->dst,
+                     .key_bits = 64,
+                     .payload = e->src,
+                     .payload_bits = 64,
+                     .out_bits = b.csr.source_bits,
+                     .payload8 = keep_values ? e->values : NULL,
+                     .offsets = b.offsets,
+                     .out_payload = b.sources,
+                     .out_payload8 = b.values,
+                     .order = b.order};
         status = rt_sort_run(ctx, &s);
     }
     if (status == TIGA_OK) {

@@ -32,7 +32,8 @@ static bool binary(const rt_text *t) {
     return false;
 }
 
-static tiga_status parse_text(tiga_context *ctx, rt_text *t, const rt_progress *p, tiga_graph **out, tiga_array *values) {
+static tiga_status parse_text(tiga_context *ctx, rt_text *t, const rt_progress *p, tiga_graph **out,
+                              tiga_array *values) {
     if (begins_with(t, "%%MatrixMarket", 14))
         return rt_mtx_parse(ctx, t, p, out, values);
     if (ends_with(t->name, ".mtx") || ends_with(t->name, ".mtx.gz"))
@@ -40,8 +41,8 @@ static tiga_status parse_text(tiga_context *ctx, rt_text *t, const rt_progress *
     if (begins_with(t, "\x93NUMPY", 6))
         return rt_fail(ctx, TIGA_E_FORMAT, "%s: is a numpy array, not a graph", t->name);
     if (binary(t))
-        return rt_fail(ctx, TIGA_E_FORMAT, "%s: is neither text nor a format known here (Matrix Market, edge list, SciPy .npz)",
-                       t->name);
+        return rt_fail(ctx, TIGA_E_FORMAT,
+                       "%s: is neither text nor a format known here (Matrix Market, edge list, SciPy .npz)", t->name);
     return rt_edgelist_parse(ctx, t, p, out, values);
 }
 
@@ -76,8 +77,8 @@ tiga_status rt_graph_parse(tiga_context *ctx, const char *name, const void *byte
     return status;
 }
 
-tiga_status tiga_graph_read(tiga_context *ctx, const char *path, const tiga_graph_file_options *options, tiga_graph **out,
-                            tiga_array *values) {
+tiga_status tiga_graph_read(tiga_context *ctx, const char *path, const tiga_graph_file_options *options,
+                            tiga_graph **out, tiga_array *values) {
     if (!ctx || !path || !out)
         return rt_fail(ctx, TIGA_E_ARGUMENT, "tiga_graph_read: an argument is NULL");
     *out = NULL;

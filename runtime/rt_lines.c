@@ -11,8 +11,18 @@
 enum { CHUNK_BYTES = 1 << 20 };
 
 typedef enum fault {
-    FAULT_NONE, FAULT_ID, FAULT_NEGATIVE, FAULT_BIG_ID, FAULT_RANGE, FAULT_SHORT, FAULT_NO_VALUE, FAULT_VALUE,
-    FAULT_INTEGER, FAULT_BIG_VALUE, FAULT_EXTRA, FAULT_DIAGONAL,
+    FAULT_NONE,
+    FAULT_ID,
+    FAULT_NEGATIVE,
+    FAULT_BIG_ID,
+    FAULT_RANGE,
+    FAULT_SHORT,
+    FAULT_NO_VALUE,
+    FAULT_VALUE,
+    FAULT_INTEGER,
+    FAULT_BIG_VALUE,
+    FAULT_EXTRA,
+    FAULT_DIAGONAL,
 } fault;
 
 typedef struct chunk {
@@ -236,7 +246,8 @@ static tiga_status fail_chunk(tiga_context *ctx, const parse *w, const chunk *c)
     case FAULT_BIG_VALUE:
         return rt_text_fail(ctx, TIGA_E_RANGE, l->text, at, "value does not fit into 64 bits");
     case FAULT_EXTRA:
-        return rt_text_fail(ctx, TIGA_E_FORMAT, l->text, at, "more columns than the %d expected", w->has_values ? 3 : 2);
+        return rt_text_fail(ctx, TIGA_E_FORMAT, l->text, at, "more columns than the %d expected",
+                            w->has_values ? 3 : 2);
     case FAULT_DIAGONAL:
         return rt_text_fail(ctx, TIGA_E_FORMAT, l->text, at, "a value on the diagonal of a skew-symmetric matrix");
     }
@@ -312,8 +323,8 @@ static tiga_status run(tiga_context *ctx, parse *w, rt_columns *out) {
 tiga_status rt_lines_parse(tiga_context *ctx, const rt_lines *l, const rt_progress *progress, rt_columns *out) {
     *out = (rt_columns){.max_id = -1, .value_dtype = TIGA_I64};
     parse w = {.l = l, .progress = progress};
-    tiga_status status = rt_mem_take(ctx, (l->text->len - l->begin) / CHUNK_BYTES + 2, sizeof(chunk), true, l->text->name,
-                                     (void **)&w.chunks);
+    tiga_status status = rt_mem_take(ctx, (l->text->len - l->begin) / CHUNK_BYTES + 2, sizeof(chunk), true,
+                                     l->text->name, (void **)&w.chunks);
     if (status == TIGA_OK)
         status = run(ctx, &w, out);
     rt_mem_free(w.chunks);

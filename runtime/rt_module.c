@@ -65,7 +65,8 @@ static tiga_status open_library(tiga_context *ctx, const char *path, void **hand
     return status;
 }
 
-static tiga_status make(tiga_context *ctx, const char *who, const tiga_module_info *info, void *handle, tiga_module **out) {
+static tiga_status make(tiga_context *ctx, const char *who, const tiga_module_info *info, void *handle,
+                        tiga_module **out) {
     tiga_status status = check_info(ctx, who, info);
     if (status != TIGA_OK)
         return status;

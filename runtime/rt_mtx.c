@@ -96,9 +96,11 @@ static tiga_status parse_size(tiga_context *ctx, const rt_text *t, const char **
         return rt_text_fail(ctx, TIGA_E_FORMAT, t, *p - t->data, "number of %s is missing", name);
     if (r == RT_SCAN_OK && end == word + n && *out <= RT_MAX_NODES)
         return TIGA_OK;
-    return rt_text_fail(ctx, r == RT_SCAN_NONE ? TIGA_E_FORMAT : TIGA_E_RANGE, t, word - t->data, "number of %s is %s", name,
-                        r == RT_SCAN_NEGATIVE ? "negative" : r == RT_SCAN_NONE || (r == RT_SCAN_OK && end != word + n)
-                                                                 ? "not a whole number" : "too large");
+    return rt_text_fail(ctx, r == RT_SCAN_NONE ? TIGA_E_FORMAT : TIGA_E_RANGE, t, word - t->data, "number of %s is %s",
+                        name,
+                        r == RT_SCAN_NEGATIVE                                       ? "negative"
+                        : r == RT_SCAN_NONE || (r == RT_SCAN_OK && end != word + n) ? "not a whole number"
+                                                                                    : "too large");
 }
 
 static tiga_status parse_sizes(tiga_context *ctx, const rt_text *t, header *h) {
@@ -128,8 +130,9 @@ static tiga_status parse_sizes(tiga_context *ctx, const rt_text *t, header *h) {
     p = memchr(p, '\n', (size_t)(end - p));
     h->body_at = p ? p + 1 - t->data : t->len;
     if (h->symmetry != GENERAL && h->rows != h->columns)
-        return rt_text_fail(ctx, TIGA_E_FORMAT, t, word - t->data, "a symmetric matrix must be square, this one is %lld x %lld",
-                            (long long)h->rows, (long long)h->columns);
+        return rt_text_fail(ctx, TIGA_E_FORMAT, t, word - t->data,
+                            "a symmetric matrix must be square, this one is %lld x %lld", (long long)h->rows,
+                            (long long)h->columns);
     return rt_rows_fit(ctx, t, line_end - t->data, h->rows);
 }
 
@@ -190,15 +193,23 @@ static tiga_status check_count(tiga_context *ctx, const rt_lines *l, const heade
     return TIGA_OK;
 }
 
-tiga_status rt_mtx_parse(tiga_context *ctx, const rt_text *t, const rt_progress *p, tiga_graph **out, tiga_array *values) {
+tiga_status rt_mtx_parse(tiga_context *ctx, const rt_text *t, const rt_progress *p, tiga_graph **out,
+                         tiga_array *values) {
     header h = {0};
     tiga_status status = parse_banner(ctx, t, &h);
     if (status == TIGA_OK)
         status = parse_sizes(ctx, t, &h);
     if (status != TIGA_OK)
         return status;
-    rt_lines l = {.text = t, .begin = h.body_at, .name_a = "row", .name_b = "column", .values = h.values, .first_id = 1,
-                  .limit_a = h.rows, .limit_b = h.columns, .zero_diagonal = h.symmetry == SKEW};
+    rt_lines l = {.text = t,
+                  .begin = h.body_at,
+                  .name_a = "row",
+                  .name_b = "column",
+                  .values = h.values,
+                  .first_id = 1,
+                  .limit_a = h.rows,
+                  .limit_b = h.columns,
+                  .zero_diagonal = h.symmetry == SKEW};
     rt_columns c;
     status = rt_lines_parse(ctx, &l, p, &c);
     if (status != TIGA_OK)

@@ -121,12 +121,14 @@ static tiga_status set_dtype(tiga_context *ctx, const char *name, const char *de
         if (strcmp(kind, known[i].descr) == 0) {
             h->dtype = known[i].dtype;
             h->unit_bytes = tiga_dtype_bytes(h->dtype);
-            return big ? rt_fail(ctx, TIGA_E_TYPE, "%s: big-endian elements ('%s') are not supported; convert with "
-                                                   "a.astype('<%s')", name, descr, kind)
+            return big ? rt_fail(ctx, TIGA_E_TYPE,
+                                 "%s: big-endian elements ('%s') are not supported; convert with "
+                                 "a.astype('<%s')",
+                                 name, descr, kind)
                        : TIGA_OK;
         }
-    return rt_fail(ctx, TIGA_E_TYPE, "%s: element type '%s' is not supported; use bool, int32, int64, float32 or float64",
-                   name, descr);
+    return rt_fail(ctx, TIGA_E_TYPE,
+                   "%s: element type '%s' is not supported; use bool, int32, int64, float32 or float64", name, descr);
 }
 
 static uint32_t little(const char *p, int n) {

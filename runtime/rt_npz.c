@@ -60,7 +60,8 @@ static tiga_status load(tiga_context *ctx, zip_t *z, const char *path, const cha
 /* "csr" as |S3, or as <U3 */
 static tiga_status check_format(tiga_context *ctx, const char *path, const member *m) {
     char word[8] = "";
-    int64_t step = m->header.text_width ? m->header.unit_bytes / m->header.text_width : 1, have = m->n - m->header.data_at;
+    int64_t step = m->header.text_width ? m->header.unit_bytes / m->header.text_width : 1,
+            have = m->n - m->header.data_at;
     if (m->header.dtype >= 0 || m->header.rank != 0 || have < m->header.unit_bytes)
         return rt_fail(ctx, TIGA_E_FORMAT, "%s: is not the name of a format", base_str_text(&m->name));
     for (int64_t i = 0; i < m->header.text_width && i < 7; i++) {
@@ -102,7 +103,8 @@ static tiga_status load_matrix(tiga_context *ctx, zip_t *z, const char *path, ma
     if (status == TIGA_OK)
         status = load_vector(ctx, z, path, "shape.npy", &m->shape);
     if (status == TIGA_OK && m->shape.shape[0] != 2)
-        status = rt_fail(ctx, TIGA_E_FORMAT, "%s (shape.npy): %lld sizes, a matrix has 2", path, (long long)m->shape.shape[0]);
+        status = rt_fail(ctx, TIGA_E_FORMAT, "%s (shape.npy): %lld sizes, a matrix has 2", path,
+                         (long long)m->shape.shape[0]);
     if (status == TIGA_OK && (at(&m->shape, 0) < 0 || at(&m->shape, 1) < 0 || at(&m->shape, 1) > RT_MAX_NODES))
         status = rt_fail(ctx, TIGA_E_RANGE, "%s (shape.npy): a size is negative or above 2^56", path);
     if (status == TIGA_OK)
@@ -119,19 +121,21 @@ static tiga_status load_matrix(tiga_context *ctx, zip_t *z, const char *path, ma
 
 static tiga_status make_graph(tiga_context *ctx, const char *path, matrix *m, tiga_graph **out) {
     const int64_t *offsets = m->offsets.data;
-    tiga_csr csr = {at(&m->shape, 0), at(&m->shape, 1), 0, offsets, m->indices.data, m->indices.dtype == TIGA_I32 ? 32 : 64};
+    tiga_csr csr = {at(&m->shape, 0), at(&m->shape, 1), 0,
+                    offsets,          m->indices.data,  m->indices.dtype == TIGA_I32 ? 32 : 64};
     tiga_status status = rt_check_offsets(ctx, path, &csr);
     if (status != TIGA_OK)
         return status;
     csr.n_edges = offsets[csr.n_dst];
     if (csr.n_edges > m->indices.shape[0])
-        return rt_fail(ctx, TIGA_E_FORMAT, "%s: indptr promises %lld entries, indices has %lld", path, (long long)csr.n_edges,
-                       (long long)m->indices.shape[0]);
+        return rt_fail(ctx, TIGA_E_FORMAT, "%s: indptr promises %lld entries, indices has %lld", path,
+                       (long long)csr.n_edges, (long long)m->indices.shape[0]);
     status = rt_check_sources(ctx, path, &csr);
     if (status != TIGA_OK)
         return status;
     if (csr.source_bits != rt_bits_for(csr.n_src)) /* narrowed (or widened) into arrays of its own */
-        return tiga_graph_from_csr(ctx, csr.n_dst, csr.n_src, offsets, csr.sources, (int)csr.source_bits, TIGA_COPY, out);
+        return tiga_graph_from_csr(ctx, csr.n_dst, csr.n_src, offsets, csr.sources, (int)csr.source_bits, TIGA_COPY,
+                                   out);
     status = rt_graph_take(ctx, csr, m->offsets.data, m->indices.data, out);
     m->offsets.owned = m->indices.owned = 0;
     return status;
@@ -144,8 +148,8 @@ static tiga_status load_values(tiga_context *ctx, zip_t *z, const char *path, in
     if (status == TIGA_OK && m.header.rank != 1)
         status = rt_fail(ctx, TIGA_E_TYPE, "%s: must be a vector", base_str_text(&m.name));
     if (status == TIGA_OK && m.header.shape[0] < n_edges)
-        status = rt_fail(ctx, TIGA_E_FORMAT, "%s: indptr promises %lld entries, data has %lld", path, (long long)n_edges,
-                         (long long)m.header.shape[0]);
+        status = rt_fail(ctx, TIGA_E_FORMAT, "%s: indptr promises %lld entries, data has %lld", path,
+                         (long long)n_edges, (long long)m.header.shape[0]);
     if (status == TIGA_OK)
         status = rt_npy_data(ctx, base_str_text(&m.name), m.bytes, m.n, &m.header, &a);
     member_fini(&m);
@@ -184,8 +188,8 @@ tiga_status rt_npz_parse(tiga_context *ctx, const rt_text *t, tiga_graph **out, 
     tiga_status status;
     if (!z) {
         bool memory = zip_error_code_zip(&error) == ZIP_ER_MEMORY;
-        status = rt_fail(ctx, memory ? TIGA_E_MEMORY : TIGA_E_FORMAT, "%s: damaged or truncated zip archive: %s", t->name,
-                         zip_error_strerror(&error));
+        status = rt_fail(ctx, memory ? TIGA_E_MEMORY : TIGA_E_FORMAT, "%s: damaged or truncated zip archive: %s",
+                         t->name, zip_error_strerror(&error));
         zip_source_free(source);
     } else {
         status = parse(ctx, z, t->name, out, values);
@@ -264,12 +268,14 @@ static tiga_status write_archive(tiga_context *ctx, const char *temporary, const
     tiga_array wide_sources = {0};
     tiga_status status = prepare(ctx, c, narrow, !values, o);
     int64_t shape[2] = {c->n_dst, c->n_src}, n_offsets = c->n_dst + 1, two = 2;
-    tiga_array sources = tiga_array_borrow((void *)(uintptr_t)c->sources, c->source_bits == 32 ? TIGA_I32 : TIGA_I64, 1, &c->n_edges);
+    tiga_array sources =
+        tiga_array_borrow((void *)(uintptr_t)c->sources, c->source_bits == 32 ? TIGA_I32 : TIGA_I64, 1, &c->n_edges);
     if (status == TIGA_OK && !narrow && c->source_bits == 32) {
         status = tiga_array_convert(ctx, &sources, TIGA_I64, &wide_sources);
         sources = wide_sources;
     }
-    tiga_array offsets = narrow ? o->offsets : tiga_array_borrow((void *)(uintptr_t)c->offsets, TIGA_I64, 1, &n_offsets);
+    tiga_array offsets =
+        narrow ? o->offsets : tiga_array_borrow((void *)(uintptr_t)c->offsets, TIGA_I64, 1, &n_offsets);
     tiga_array sizes = tiga_array_borrow(shape, TIGA_I64, 1, &two);
     int code = 0;
     zip_t *z = status == TIGA_OK ? zip_open(temporary, ZIP_CREATE | ZIP_TRUNCATE, &code) : NULL;
@@ -290,8 +296,9 @@ static tiga_status check_values(tiga_context *ctx, const tiga_csr *c, const tiga
     if (rt_dtype_valid(a->dtype) && a->rank == 1 && a->shape[0] == c->n_edges && (a->data || !c->n_edges))
         return TIGA_OK;
     rt_shape_text(&s, a->dtype, a->rank, a->shape);
-    tiga_status status = rt_fail(ctx, TIGA_E_TYPE, "tiga_graph_write_npz: values must have one element for each of %lld edges, not %s",
-                                 (long long)c->n_edges, base_str_text(&s));
+    tiga_status status =
+        rt_fail(ctx, TIGA_E_TYPE, "tiga_graph_write_npz: values must have one element for each of %lld edges, not %s",
+                (long long)c->n_edges, base_str_text(&s));
     base_str_fini(&s);
     return status;
 }

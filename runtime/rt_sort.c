@@ -97,8 +97,8 @@ tiga_status rt_sort_run(tiga_context *ctx, const rt_sort *s) {
         w.parts = s->n >> 12;
     if (w.parts < 1)
         w.parts = 1;
-    tiga_status status = rt_mem_take(ctx, w.parts * s->n_keys, 8, true, "counting the edges of each row",
-                                     (void **)&w.counts);
+    tiga_status status =
+        rt_mem_take(ctx, w.parts * s->n_keys, 8, true, "counting the edges of each row", (void **)&w.counts);
     if (status == TIGA_OK)
         status = rt_mem_take(ctx, w.key_tasks, 8, false, "counting the edges of each row", (void **)&w.task_sum);
     if (status == TIGA_OK && !run(ctx, &w))

@@ -58,13 +58,18 @@ static tiga_status compute(tiga_context *ctx, tiga_graph *g) {
     int threads = ctx->threads; /* marks may take as much memory as the graph, not more, beyond one thread */
     while (threads > 1 && c->n_src > (c->n_edges + c->n_dst) / threads)
         threads--;
-    tiga_status status = rt_mem_take(ctx, threads * c->n_src, w.mark_bits / 8, true, "counting duplicate edges", &w.marks);
+    tiga_status status =
+        rt_mem_take(ctx, threads * c->n_src, w.mark_bits / 8, true, "counting duplicate edges", &w.marks);
     if (status == TIGA_OK && !rt_parallel_for(ctx, threads, w.n_tasks, tally_task, &w))
         status = rt_fail(ctx, TIGA_E_INTERRUPTED, "tiga_graph_get_stats: interrupted");
     rt_mem_free(w.marks);
     if (status == TIGA_OK)
-        g->stats = (tiga_graph_stats){.n_dst = c->n_dst, .n_src = c->n_src, .n_edges = c->n_edges,
-                                      .max_degree = w.max_degree, .empty_rows = w.empty_rows, .self_loops = w.self_loops,
+        g->stats = (tiga_graph_stats){.n_dst = c->n_dst,
+                                      .n_src = c->n_src,
+                                      .n_edges = c->n_edges,
+                                      .max_degree = w.max_degree,
+                                      .empty_rows = w.empty_rows,
+                                      .self_loops = w.self_loops,
                                       .duplicate_edges = w.duplicates,
                                       .mean_degree = c->n_dst ? (double)c->n_edges / (double)c->n_dst : 0};
     return status;

@@ -70,7 +70,9 @@ static tiga_status read_all(tiga_context *ctx, int fd, int64_t expected, const r
 tiga_status rt_text_read(tiga_context *ctx, const char *path, const rt_progress *progress, rt_text *out) {
     *out = (rt_text){.name = path};
     bool standard = strcmp(path, "-") == 0;
-    int fd = standard ? STDIN_FILENO : base_inject_hit(BASE_INJECT_FILE) ? (errno = EIO, -1) : open(path, O_RDONLY | O_CLOEXEC);
+    int fd = standard                            ? STDIN_FILENO
+             : base_inject_hit(BASE_INJECT_FILE) ? (errno = EIO, -1)
+                                                 : open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return fail_errno(ctx, path, "cannot open");
     struct stat st;
@@ -207,8 +209,9 @@ tiga_status rt_text_fail(tiga_context *ctx, tiga_status status, const rt_text *t
     quote(t, at < t->len ? at : t->len, &token);
     if (what.failed || token.failed)
         status = TIGA_E_MEMORY;
-    rt_fail(ctx, status, "%s:%lld: %s%s%s%s", t->name, (long long)line_of(t, at), what.failed ? "out of memory" : base_str_text(&what),
-            token.len ? ": '" : "", base_str_text(&token), token.len ? "'" : "");
+    rt_fail(ctx, status, "%s:%lld: %s%s%s%s", t->name, (long long)line_of(t, at),
+            what.failed ? "out of memory" : base_str_text(&what), token.len ? ": '" : "", base_str_text(&token),
+            token.len ? "'" : "");
     base_str_fini(&what);
     base_str_fini(&token);
     return status;

@@ -38,9 +38,16 @@ static tiga_status build(tiga_context *ctx, const tiga_csr *csr, tiga_csr *out, 
     if (status == TIGA_OK && !rt_parallel_for(ctx, 0, w.n_tasks, expand_task, &w))
         status = rt_fail(ctx, TIGA_E_INTERRUPTED, "tiga_graph_transposed: interrupted");
     if (status == TIGA_OK) {
-        rt_sort s = {.n = csr->n_edges, .n_keys = csr->n_src, .keys = csr->sources, .key_bits = csr->source_bits,
-                     .payload = w.rows, .payload_bits = w.bits, .out_bits = w.bits, .offsets = offsets,
-                     .out_payload = sources, .order = *edge_of};
+        rt_sort s = {.n = csr->n_edges,
+                     .n_keys = csr->n_src,
+                     .keys = csr->sources,
+                     .key_bits = csr->source_bits,
+                     .payload = w.rows,
+                     .payload_bits = w.bits,
+                     .out_bits = w.bits,
+                     .offsets = offsets,
+                     .out_payload = sources,
+                     .order = *edge_of};
         status = rt_sort_run(ctx, &s);
     }
     rt_mem_free(w.rows);

@@ -64,7 +64,7 @@ typedef struct rt_npy_header {
     int64_t shape[7];
     bool fortran;
     int64_t text_width, unit_bytes; /* bytes of one element */
-    int64_t data_at;                /* offset of the data in the file */
+    int64_t data_at; /* offset of the data in the file */
 } rt_npy_header;
 /* Reads the header at the beginning of `bytes`.  `name` goes into the error. */
 tiga_status rt_npy_parse(tiga_context *ctx, const char *name, const char *bytes, int64_t n, rt_npy_header *out);
@@ -77,7 +77,7 @@ bool rt_npy_write_header(base_str *s, int32_t dtype, int32_t rank, const int64_t
 struct tiga_graph {
     tiga_csr csr;
     void *own_offsets, *own_sources; /* NULL: borrowed */
-    int64_t *order;                  /* input position of each edge; NULL: given as rows */
+    int64_t *order; /* input position of each edge; NULL: given as rows */
     atomic_int refs;
     pthread_mutex_t lock; /* guards what follows */
     bool has_transposed, has_stats;
@@ -104,8 +104,8 @@ typedef struct rt_edges {
 } rt_edges;
 void rt_edges_fini(rt_edges *e);
 /* Stable sort by destination.  Ids have been checked.  values: see tiga_graph_read; order kept if keep_order. */
-tiga_status rt_graph_from_edges(tiga_context *ctx, const char *where, const rt_edges *e, bool keep_order, tiga_graph **out,
-                                tiga_array *values);
+tiga_status rt_graph_from_edges(tiga_context *ctx, const char *where, const rt_edges *e, bool keep_order,
+                                tiga_graph **out, tiga_array *values);
 
 typedef struct rt_sort {
     int64_t n, n_keys;
@@ -114,7 +114,7 @@ typedef struct rt_sort {
     const void *payload; /* int32_t or int64_t [n]; goes to `out_payload` narrowed or widened */
     int64_t payload_bits, out_bits;
     const int64_t *payload8; /* NULL, or 8 bytes per element, goes to out_payload8 */
-    int64_t *offsets;        /* [n_keys + 1] */
+    int64_t *offsets; /* [n_keys + 1] */
     void *out_payload;
     int64_t *out_payload8, *order; /* order may be NULL: input position of each output place */
 } rt_sort;
@@ -123,9 +123,9 @@ tiga_status rt_sort_run(tiga_context *ctx, const rt_sort *s); /* stable counting
 /* ---- rt_scan.c: numbers from text that ends with NUL ---------------------------------------------------------------- */
 typedef enum rt_scan_result { RT_SCAN_OK, RT_SCAN_NONE, RT_SCAN_NEGATIVE, RT_SCAN_BIG } rt_scan_result;
 /* *p moves past the digits on success only. */
-rt_scan_result rt_scan_id(const char **p, int64_t *out);    /* digits only */
-rt_scan_result rt_scan_i64(const char **p, int64_t *out);   /* [+-]digits */
-rt_scan_result rt_scan_f64(const char **p, double *out);    /* correctly rounded; inf and nan too */
+rt_scan_result rt_scan_id(const char **p, int64_t *out); /* digits only */
+rt_scan_result rt_scan_i64(const char **p, int64_t *out); /* [+-]digits */
+rt_scan_result rt_scan_f64(const char **p, double *out); /* correctly rounded; inf and nan too */
 
 /* ---- rt_text.c: a whole file in memory, and errors that point into it ------------------------------------------------ */
 typedef struct rt_text {
@@ -135,7 +135,7 @@ typedef struct rt_text {
 } rt_text;
 typedef struct rt_progress {
     const tiga_graph_file_options *options; /* NULL: nobody listens */
-    double base, span;                      /* the present phase */
+    double base, span; /* the present phase */
 } rt_progress;
 void rt_progress_report(const rt_progress *p, double fraction);
 static inline bool rt_keeps_order(const rt_progress *p) { return p && p->options && p->options->keep_edge_order; }
@@ -151,17 +151,17 @@ tiga_status rt_text_fail(tiga_context *ctx, tiga_status status, const rt_text *t
 typedef enum rt_values { RT_VALUES_NONE, RT_VALUES_I64, RT_VALUES_F64, RT_VALUES_GUESS } rt_values;
 typedef struct rt_lines {
     const rt_text *text;
-    int64_t begin;                 /* offset of the first line of edges */
-    const char *name_a, *name_b;   /* what the columns are called in messages: "row", "column" */
-    rt_values values;              /* GUESS: whole numbers unless one is not */
-    int64_t first_id;              /* 0 or 1 */
-    int64_t limit_a, limit_b;      /* ids are first_id .. limit; INT64_MAX: no limit */
-    bool commas;                   /* columns may be separated by a comma */
-    bool zero_diagonal;            /* skew-symmetric: a value on the diagonal is an error */
+    int64_t begin; /* offset of the first line of edges */
+    const char *name_a, *name_b; /* what the columns are called in messages: "row", "column" */
+    rt_values values; /* GUESS: whole numbers unless one is not */
+    int64_t first_id; /* 0 or 1 */
+    int64_t limit_a, limit_b; /* ids are first_id .. limit; INT64_MAX: no limit */
+    bool commas; /* columns may be separated by a comma */
+    bool zero_diagonal; /* skew-symmetric: a value on the diagonal is an error */
 } rt_lines;
 typedef struct rt_columns {
     int64_t n, *a, *b; /* ids from 0 */
-    void *values;      /* 8 bytes each, or NULL */
+    void *values; /* 8 bytes each, or NULL */
     int32_t value_dtype;
     int64_t max_id, max_at; /* largest id of both columns, and where it stands; -1, 0 without edges */
 } rt_columns;
@@ -171,7 +171,8 @@ void rt_columns_fini(rt_columns *c);
 int64_t rt_lines_find(const rt_lines *l, int64_t n);
 
 /* ---- rt_mtx.c, rt_edgelist.c, rt_npz.c, rt_graph_file.c ---------------------------------------------------------------- */
-tiga_status rt_mtx_parse(tiga_context *ctx, const rt_text *t, const rt_progress *p, tiga_graph **out, tiga_array *values);
+tiga_status rt_mtx_parse(tiga_context *ctx, const rt_text *t, const rt_progress *p, tiga_graph **out,
+                         tiga_array *values);
 tiga_status rt_edgelist_parse(tiga_context *ctx, const rt_text *t, const rt_progress *p, tiga_graph **out,
                               tiga_array *values);
 tiga_status rt_npz_parse(tiga_context *ctx, const rt_text *t, tiga_graph **out, tiga_array *values);
@@ -187,7 +188,8 @@ typedef struct rt_part {
     int64_t n;
 } rt_part;
 tiga_status rt_file_write(tiga_context *ctx, const char *path, const rt_part *parts, int n_parts);
-tiga_status rt_file_commit(tiga_context *ctx, const char *temporary, const char *path); /* fsync, rename, fsync folder */
+tiga_status rt_file_commit(tiga_context *ctx, const char *temporary,
+                           const char *path); /* fsync, rename, fsync folder */
 
 /* ---- rt_launch.c ------------------------------------------------------------------------------------------------------------ */
 typedef struct rt_launch {

@@ -128,12 +128,14 @@ TIGA_API tiga_status tiga_graph_write_npz(tiga_context *ctx, const char *path, t
                                           const tiga_array *values); /* NULL: f32 ones are written */
 /* Generators; the same bytes for the same arguments on every machine and with any number of threads. */
 /* 2^scale nodes, edge_factor * 2^scale edges, Graph500's .57 .19 .19 .05, ids scrambled */
-TIGA_API tiga_status tiga_graph_rmat(tiga_context *ctx, int scale, int64_t edge_factor, uint64_t seed, tiga_graph **out);
+TIGA_API tiga_status tiga_graph_rmat(tiga_context *ctx, int scale, int64_t edge_factor, uint64_t seed,
+                                     tiga_graph **out);
+/* degree random sources for every row */
 TIGA_API tiga_status tiga_graph_uniform(tiga_context *ctx, int64_t n_nodes, int64_t degree, uint64_t seed,
-                                        tiga_graph **out); /* degree random sources for every row */
+                                        tiga_graph **out);
+/* Row i reads the degree nearest rows i-degree/2 .. i+degree/2, wrapping; i itself only when degree is odd: a regular
+ * periodic band. */
 TIGA_API tiga_status tiga_graph_local(tiga_context *ctx, int64_t n_nodes, int64_t degree, tiga_graph **out);
-                                        /* row i reads the degree nearest rows i-degree/2 .. i+degree/2, wrapping; i itself
-                                         * only when degree is odd: a regular periodic band */
 
 /* ---- modules ---- */
 /* Opens a module made by tigac; checks ABI version and processor features before any of its code runs. */
@@ -146,14 +148,14 @@ TIGA_API const tiga_function_info *tiga_module_find(const tiga_module *m, const 
 
 /* ---- calls ---- */
 typedef struct tiga_binding {
-    const char *name;   /* of a parameter or a result; a single unnamed result is "out" */
-    tiga_array *array;  /* inputs: read only.  Results: if data is NULL a new owned array is put here */
+    const char *name; /* of a parameter or a result; a single unnamed result is "out" */
+    tiga_array *array; /* inputs: read only.  Results: if data is NULL a new owned array is put here */
 } tiga_binding;
 typedef struct tiga_call_stats {
-    double seconds;       /* inside kernels and host code */
-    int64_t edges, rows;  /* visited, over all launches */
+    double seconds; /* inside kernels and host code */
+    int64_t edges, rows; /* visited, over all launches */
     int64_t launches, bytes_read, bytes_written; /* compulsory traffic: every array of a launch once, graph included */
-    int64_t peak_bytes;   /* of buffers made by the call, results it allocated included */
+    int64_t peak_bytes; /* of buffers made by the call, results it allocated included */
 } tiga_call_stats;
 /* Calls a kernel or a program of the module by name.  Arguments are matched by name and checked for element type, rank
  * and size; open dimensions are taken from them (each must agree everywhere) -- a dimension no argument shows is an

@@ -29,7 +29,8 @@ static bool ends_with(const char *name, const char *ending) {
 static tiga_status read_file(tiga_context *ctx, const char *path) {
     tiga_array a = {0};
     tiga_graph *g = NULL;
-    tiga_status status = ends_with(path, ".npy") ? tiga_array_read_npy(ctx, path, &a) : tiga_graph_read(ctx, path, NULL, &g, &a);
+    tiga_status status =
+        ends_with(path, ".npy") ? tiga_array_read_npy(ctx, path, &a) : tiga_graph_read(ctx, path, NULL, &g, &a);
     if (status != TIGA_OK && (g || a.data)) {
         printf("%s: failed and still gave something\n", path);
         n_failures++;

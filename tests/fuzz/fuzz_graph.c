@@ -23,7 +23,8 @@ static void check_graph(tiga_context *ctx, tiga_graph *g, const tiga_array *valu
     tiga_graph_stats stats;
     const tiga_csr *t;
     BASE_CHECK(!values->data || (values->rank == 1 && values->shape[0] == c.n_edges));
-    tiga_status status = tiga_graph_from_csr(ctx, c.n_dst, c.n_src, c.offsets, c.sources, (int)c.source_bits, TIGA_COPY, &copy);
+    tiga_status status =
+        tiga_graph_from_csr(ctx, c.n_dst, c.n_src, c.offsets, c.sources, (int)c.source_bits, TIGA_COPY, &copy);
     BASE_CHECK(status == TIGA_OK || status == TIGA_E_MEMORY); /* validates every offset and source again */
     tiga_graph_free(copy);
     if (tiga_graph_get_stats(ctx, g, &stats) == TIGA_OK)

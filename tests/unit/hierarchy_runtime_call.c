@@ -21,7 +21,8 @@ static void weighted_rows(const tiga_launch_args *a, int64_t begin, int64_t end)
         for (int64_t k = 0; k < n; k++) {
             float sum = 0;
             for (int64_t e = a->graph.offsets[r]; e < a->graph.offsets[r + 1]; e++) {
-                int64_t s = a->graph.source_bits == 32 ? ((const int32_t *)a->graph.sources)[e] : ((const int64_t *)a->graph.sources)[e];
+                int64_t s = a->graph.source_bits == 32 ? ((const int32_t *)a->graph.sources)[e]
+                                                       : ((const int64_t *)a->graph.sources)[e];
                 sum += w[e] * x[s * n + k];
             }
             out[r * n + k] = bias[r * n + k] + sum;
@@ -101,28 +102,80 @@ static int32_t faulty_host(const tiga_host *host, void *frame, const int64_t *di
     TRY(host->alloc(frame, "a", 3, TIGA_TIER_HOST, 64, &a));
     tiga_instance *both[] = {a, a}, *wrong[] = {step, out};
     switch (n) {
-    case 0: TRY(host->acquire(frame, a, 0)); break;
-    case 1: TRY(host->acquire(frame, step, 1)); break;
-    case 2: TRY(host->acquire(frame, a, 1)); TRY(host->acquire(frame, a, 1)); break;
-    case 3: TRY(host->acquire(frame, a, 1)); TRY(host->acquire(frame, a, 0)); break;
-    case 4: TRY(host->acquire(frame, step, 0)); TRY(host->done(frame, step)); TRY(host->done(frame, step)); break;
-    case 5: TRY(host->release(frame, a)); TRY(host->release(frame, a)); break;
-    case 6: TRY(host->acquire(frame, a, 1)); TRY(host->release(frame, a)); break;
-    case 7: TRY(host->copy(frame, a, out)); break;
-    case 8: TRY(host->copy(frame, step, out)); break;
-    case 9: TRY(host->launch(frame, &codes[1], -1, 1, both, NULL)); break;
-    case 10: TRY(host->acquire(frame, step, 0)); TRY(host->launch(frame, &codes[1], -1, 1, wrong, NULL)); break;
-    case 11: TRY(host->launch(frame, &codes[0], 0, 1, both, NULL)); break;
-    case 12: TRY(host->bind_param(frame, 7, &none)); break;
-    case 13: TRY(host->alloc(frame, "d", 0, TIGA_TIER_DEVICE, 64, &none)); break;
-    case 14: TRY(host->read_i64(frame, step, &v)); break;
-    case 15: TRY(host->acquire(frame, step, 0)); TRY(host->read_bool(frame, step, &v)); break;
-    case 16: TRY(host->acquire(frame, step, 0)); return 0;
-    case 17: return 0;
-    case 18: return 42;
-    case 19: TRY(host->alloc(frame, "huge", 0, TIGA_TIER_HOST, -8, &none)); break;
-    case 20: TRY(host->acquire(frame, a, 1)); TRY(host->done(frame, a)); TRY(host->acquire(frame, a, 0)); TRY(host->acquire(frame, a, 1)); break;
-    default: break;
+    case 0:
+        TRY(host->acquire(frame, a, 0));
+        break;
+    case 1:
+        TRY(host->acquire(frame, step, 1));
+        break;
+    case 2:
+        TRY(host->acquire(frame, a, 1));
+        TRY(host->acquire(frame, a, 1));
+        break;
+    case 3:
+        TRY(host->acquire(frame, a, 1));
+        TRY(host->acquire(frame, a, 0));
+        break;
+    case 4:
+        TRY(host->acquire(frame, step, 0));
+        TRY(host->done(frame, step));
+        TRY(host->done(frame, step));
+        break;
+    case 5:
+        TRY(host->release(frame, a));
+        TRY(host->release(frame, a));
+        break;
+    case 6:
+        TRY(host->acquire(frame, a, 1));
+        TRY(host->release(frame, a));
+        break;
+    case 7:
+        TRY(host->copy(frame, a, out));
+        break;
+    case 8:
+        TRY(host->copy(frame, step, out));
+        break;
+    case 9:
+        TRY(host->launch(frame, &codes[1], -1, 1, both, NULL));
+        break;
+    case 10:
+        TRY(host->acquire(frame, step, 0));
+        TRY(host->launch(frame, &codes[1], -1, 1, wrong, NULL));
+        break;
+    case 11:
+        TRY(host->launch(frame, &codes[0], 0, 1, both, NULL));
+        break;
+    case 12:
+        TRY(host->bind_param(frame, 7, &none));
+        break;
+    case 13:
+        TRY(host->alloc(frame, "d", 0, TIGA_TIER_DEVICE, 64, &none));
+        break;
+    case 14:
+        TRY(host->read_i64(frame, step, &v));
+        break;
+    case 15:
+        TRY(host->acquire(frame, step, 0));
+        TRY(host->read_bool(frame, step, &v));
+        break;
+    case 16:
+        TRY(host->acquire(frame, step, 0));
+        return 0;
+    case 17:
+        return 0;
+    case 18:
+        return 42;
+    case 19:
+        TRY(host->alloc(frame, "huge", 0, TIGA_TIER_HOST, -8, &none));
+        break;
+    case 20:
+        TRY(host->acquire(frame, a, 1));
+        TRY(host->done(frame, a));
+        TRY(host->acquire(frame, a, 0));
+        TRY(host->acquire(frame, a, 1));
+        break;
+    default:
+        break;
     }
     return 99;
 }
@@ -142,7 +195,8 @@ static const tiga_field_info steps_results[] = {{"out", TIGA_AT_DST, TIGA_F32, 0
 static const tiga_field_info faulty_params[] = {{"step", TIGA_AT_PARAM, TIGA_I64, 0, -1, {0}, "step: i64"}};
 static const tiga_field_info faulty_results[] = {{"out", TIGA_AT_PARAM, TIGA_F32, 0, -1, {0}, "out: f32"}};
 static const tiga_field_info fill_results[] = {{"out", TIGA_AT_PARAM, TIGA_F32, 1, -1, {-1}, "out: f32[K]"}};
-static const char *const weighted_dims[] = {"F", ".dst"}, *const steps_dims[] = {"g.dst", "g.src"}, *const fill_dims[] = {"K"};
+static const char *const weighted_dims[] = {"F", ".dst"}, *const steps_dims[] = {"g.dst", "g.src"},
+                         *const fill_dims[] = {"K"};
 
 static int32_t fill_host(const tiga_host *host, void *frame, const int64_t *dims) {
     tiga_instance *out;
@@ -159,19 +213,22 @@ static const tiga_function_info functions[] = {
     {"faulty", "", 1, 0, 1, 1, NULL, faulty_params, faulty_results, 0, faulty_host, ""},
     {"fill", "", 1, 1, 0, 1, fill_dims, NULL, fill_results, 0, fill_host, ""},
 };
-static const tiga_module_info info = {TIGA_ABI_VERSION, sizeof info, "test", "t.tg", "", "", "", 4, 2, functions, codes};
+static const tiga_module_info info = {TIGA_ABI_VERSION, sizeof info, "test", "t.tg", "", "", "", 4, 2,
+                                      functions,        codes};
 
 /* ---- the tests ---- */
 enum { N = 3, M = 4, E = 5, F = 2 };
 static tiga_context *ctx;
 static tiga_module *m;
 static tiga_graph *g, *square;
-static float xs[M * F] = {1, 2, 3, 4, 5, 6, 7, 8}, ws[E] = {1, 10, 100, 0.5F, 2}, biases[N * F] = {0.5F, 0, 0, 0, -1, 1};
+static float xs[M * F] = {1, 2, 3, 4, 5, 6, 7, 8}, ws[E] = {1, 10, 100, 0.5F, 2},
+                    biases[N * F] = {0.5F, 0, 0, 0, -1, 1};
 static tiga_array x, w, bias, out;
 static tiga_binding in[3] = {{"x", &x}, {"w", &w}, {"bias", &bias}}, outs[1] = {{"out", &out}};
 
 static void open_all(void) {
-    int64_t dst[] = {0, 0, 2, 2, 2}, src[] = {3, 0, 1, 1, 2}, self[] = {0, 1, 2, 1, 0}, a[] = {M, F}, b[] = {N, F}, e = E;
+    int64_t dst[] = {0, 0, 2, 2, 2}, src[] = {3, 0, 1, 1, 2}, self[] = {0, 1, 2, 1, 0}, a[] = {M, F}, b[] = {N, F},
+            e = E;
     cr_assert_eq(tiga_context_new(NULL, &ctx), TIGA_OK);
     cr_assert_eq(tiga_module_from_info(ctx, &info, &m), TIGA_OK);
     cr_assert_eq(tiga_graph_from_coo(ctx, N, M, E, dst, src, &g), TIGA_OK);
@@ -215,7 +272,8 @@ Test(call, kernel_into_new_and_given_memory) {
     out = tiga_array_borrow(memory, TIGA_F32, 2, shape);
     cr_assert_eq(tiga_call_many(ctx, m, "weighted_sum", &g, 1, in, 3, outs, 1, &stats), TIGA_OK);
     cr_assert(memcmp(memory, expected, sizeof expected) == 0);
-    cr_assert(stats.edges == E && stats.rows == N && stats.launches == 1 && stats.peak_bytes == 0 && stats.seconds >= 0);
+    cr_assert(stats.edges == E && stats.rows == N && stats.launches == 1 && stats.peak_bytes == 0 &&
+              stats.seconds >= 0);
     cr_assert_eq(stats.bytes_read, (M * F + E + N * F) * 4 + (N + 1) * 8 + E * 4);
     cr_assert_eq(stats.bytes_written, N * F * 4);
 }
@@ -241,7 +299,8 @@ Test(call, names) {
     FAILS(tiga_call(ctx, m, "weighted_sum", g, in, 3, two, 1), TIGA_E_ARGUMENT, "result 0 has no name");
     b[0].array = NULL;
     FAILS(tiga_call(ctx, m, "weighted_sum", g, b, 3, outs, 1), TIGA_E_ARGUMENT, "argument 'x' is NULL");
-    FAILS(tiga_call(ctx, m, "steps", square, (tiga_binding[]){{"g", &x}}, 1, outs, 1), TIGA_E_ARGUMENT, "'g' is a graph");
+    FAILS(tiga_call(ctx, m, "steps", square, (tiga_binding[]){{"g", &x}}, 1, outs, 1), TIGA_E_ARGUMENT,
+          "'g' is a graph");
     FAILS(tiga_call(ctx, NULL, "steps", square, in, 1, outs, 1), TIGA_E_ARGUMENT, "NULL");
     cr_assert_null(out.data);
 }
@@ -249,10 +308,12 @@ Test(call, names) {
 Test(call, graphs) {
     tiga_graph *pair[] = {g, g}, *none[] = {NULL};
     FAILS(tiga_call(ctx, m, "weighted_sum", NULL, in, 3, outs, 1), TIGA_E_ARGUMENT, "takes 1 graph, 0 given");
-    FAILS(tiga_call_many(ctx, m, "weighted_sum", pair, 2, in, 3, outs, 1, NULL), TIGA_E_ARGUMENT, "takes 1 graph, 2 given");
+    FAILS(tiga_call_many(ctx, m, "weighted_sum", pair, 2, in, 3, outs, 1, NULL), TIGA_E_ARGUMENT,
+          "takes 1 graph, 2 given");
     FAILS(tiga_call_many(ctx, m, "weighted_sum", none, 1, in, 3, outs, 1, NULL), TIGA_E_ARGUMENT, "graph 0 is NULL");
     FAILS(tiga_call(ctx, m, "fill", g, NULL, 0, outs, 1), TIGA_E_ARGUMENT, "takes 0 graphs, 1 given");
-    FAILS(tiga_call(ctx, m, "steps", g, in, 0, outs, 1), TIGA_E_TYPE, "steps: the graph g must be square, it has 3 rows and 4 sources");
+    FAILS(tiga_call(ctx, m, "steps", g, in, 0, outs, 1), TIGA_E_TYPE,
+          "steps: the graph g must be square, it has 3 rows and 4 sources");
 }
 
 Test(call, types_and_sizes) {
@@ -290,7 +351,8 @@ Test(call, types_and_sizes) {
 Test(call, dimensions_without_an_argument) {
     float memory[4] = {1, 2, 3, 4};
     int64_t n = 4;
-    FAILS(tiga_call(ctx, m, "fill", NULL, NULL, 0, outs, 1), TIGA_E_TYPE, "fill: no argument shows the size of dimension K");
+    FAILS(tiga_call(ctx, m, "fill", NULL, NULL, 0, outs, 1), TIGA_E_TYPE,
+          "fill: no argument shows the size of dimension K");
     out = tiga_array_borrow(memory, TIGA_F32, 1, &n);
     cr_assert_eq(tiga_call(ctx, m, "fill", NULL, NULL, 0, outs, 1), TIGA_OK);
 }
@@ -329,7 +391,8 @@ Test(call, program_with_instances) {
     int64_t n = N, one = 1;
     tiga_array sx = tiga_array_borrow(step_x, TIGA_F32, 1, &n), r = tiga_array_borrow(&one, TIGA_I64, 1, &one);
     tiga_binding b[] = {{"rounds", &r}, {"x", &sx}};
-    FAILS(tiga_call(ctx, m, "steps", square, b, 2, outs, 1), TIGA_E_TYPE, "argument 'rounds' (rounds: i64): expected i64, got i64[1]");
+    FAILS(tiga_call(ctx, m, "steps", square, b, 2, outs, 1), TIGA_E_TYPE,
+          "argument 'rounds' (rounds: i64): expected i64, got i64[1]");
     sx.shape[0] = 2;
     r.rank = 0;
     FAILS(tiga_call(ctx, m, "steps", square, b, 2, outs, 1), TIGA_E_TYPE, "expected f32[g.dst = 3], got f32[2]");
@@ -338,9 +401,10 @@ Test(call, program_with_instances) {
 Test(call, budget) {
     for (int64_t budget = 0; budget < 3 * N * 4; budget++) {
         ctx->host_budget = budget;
-        FAILS(call_steps(2, NULL), TIGA_E_BUDGET, budget < 12 ? "steps: result 'out' needs 12 bytes on the host; 0 of its budget"
-                                                  : budget < 24 ? "steps: buffer 'x@1' needs 12 bytes on the host; 12 of its budget"
-                                                                : "steps: buffer 'x@2' needs 12 bytes on the host; 24 of its budget");
+        FAILS(call_steps(2, NULL), TIGA_E_BUDGET,
+              budget < 12   ? "steps: result 'out' needs 12 bytes on the host; 0 of its budget"
+              : budget < 24 ? "steps: buffer 'x@1' needs 12 bytes on the host; 12 of its budget"
+                            : "steps: buffer 'x@2' needs 12 bytes on the host; 24 of its budget");
         cr_assert(!out.data && !out.owned);
     }
     ctx->host_budget = 3 * N * 4;
@@ -367,16 +431,27 @@ Test(call, every_allocation_fails) {
 }
 
 Test(call, schedules_that_are_wrong) {
-    static const char *const words[] = {
-        "acquire for reading 'a@3': it was never written", "acquire for writing 'step@0': it is an argument",
-        "acquire for writing 'a@3': it is being written", "acquire for reading 'a@3': it is being written",
-        "done with 'step@0': it is not pinned", "release 'a@3': it was released before", "release 'a@3': it is pinned",
-        "copy from 'a@3': it has no value", "copy to 'out@0': the sizes differ",
-        "launch with 'a@3': it was not acquired for reading", "launch with 'out@0': it was not acquired for writing",
-        "launch of 'weighted_sum@0': it walks edges and has no graph", "binds array 7, which it does not have",
-        "buffer 'd@0' asks for the device tier", "read of 'step@0': it was not acquired for reading",
-        "read of 'step@0': it holds no bool", "the schedule ends with 'step@0' pinned", "the schedule ends with 'out@0' not written",
-        "returned 42 by itself", "buffer 'huge@0' is larger than any memory", "acquire for writing 'a@3': it is being read"};
+    static const char *const words[] = {"acquire for reading 'a@3': it was never written",
+                                        "acquire for writing 'step@0': it is an argument",
+                                        "acquire for writing 'a@3': it is being written",
+                                        "acquire for reading 'a@3': it is being written",
+                                        "done with 'step@0': it is not pinned",
+                                        "release 'a@3': it was released before",
+                                        "release 'a@3': it is pinned",
+                                        "copy from 'a@3': it has no value",
+                                        "copy to 'out@0': the sizes differ",
+                                        "launch with 'a@3': it was not acquired for reading",
+                                        "launch with 'out@0': it was not acquired for writing",
+                                        "launch of 'weighted_sum@0': it walks edges and has no graph",
+                                        "binds array 7, which it does not have",
+                                        "buffer 'd@0' asks for the device tier",
+                                        "read of 'step@0': it was not acquired for reading",
+                                        "read of 'step@0': it holds no bool",
+                                        "the schedule ends with 'step@0' pinned",
+                                        "the schedule ends with 'out@0' not written",
+                                        "returned 42 by itself",
+                                        "buffer 'huge@0' is larger than any memory",
+                                        "acquire for writing 'a@3': it is being read"};
     for (int64_t step = 0; step < (int64_t)(sizeof words / sizeof words[0]); step++) {
         tiga_array s = tiga_array_borrow(&step, TIGA_I64, 0, NULL);
         tiga_binding b[] = {{"step", &s}};

@@ -98,7 +98,8 @@ Test(array, conversion) {
     uint8_t bools[] = {1, 1, 1, 1, 1, 0, 1};
     cr_assert(memcmp(out.data, bools, sizeof bools) == 0);
     tiga_array_free(&out);
-    int64_t whole[] = {(1LL << 24) + 1, (1LL << 62) + (1LL << 38) + 1, -3}; /* the second rounds up only if rounded once */
+    int64_t whole[] = {(1LL << 24) + 1, (1LL << 62) + (1LL << 38) + 1,
+                       -3}; /* the second rounds up only if rounded once */
     n = 3;
     a = tiga_array_borrow(whole, TIGA_I64, 1, &n);
     cr_assert_eq(tiga_array_convert(ctx, &a, TIGA_F32, &out), TIGA_OK);
@@ -155,7 +156,8 @@ Test(array, npy_fortran_order) {
     cr_assert_eq(parse("{\"shape\":(24,),'fortran_order':True,\"descr\":\"=i4\"}  \n", 3, f, sizeof f, &a), TIGA_OK);
     cr_assert(a.rank == 1 && memcmp(a.data, f, sizeof f) == 0);
     tiga_array_free(&a);
-    cr_assert_eq(parse("{'descr': '<i4', 'fortran_order': True, 'shape': (0, 9223372036854775807, 4)}", 2, f, 0, &a), TIGA_OK);
+    cr_assert_eq(parse("{'descr': '<i4', 'fortran_order': True, 'shape': (0, 9223372036854775807, 4)}", 2, f, 0, &a),
+                 TIGA_OK);
     tiga_array_free(&a);
 }
 
@@ -182,11 +184,14 @@ Test(array, npy_that_is_wrong) {
         {"{'descr': '<c16', 'fortran_order': False, 'shape': (1,)}", 1, 16, TIGA_E_TYPE, "'<c16'"},
         {"{'descr': '|S4', 'fortran_order': False, 'shape': (4,)}", 1, 16, TIGA_E_TYPE, "text"},
         {"{'descr': [('x', '<f4')], 'fortran_order': False, 'shape': (4,)}", 1, 16, TIGA_E_TYPE, "structured"},
-        {"{'descr': '<i4', 'fortran_order': False, 'shape': (5,)}", 1, 16, TIGA_E_FORMAT, "promises 20 bytes of data, the file has 16"},
+        {"{'descr': '<i4', 'fortran_order': False, 'shape': (5,)}", 1, 16, TIGA_E_FORMAT,
+         "promises 20 bytes of data, the file has 16"},
         {"{'descr': '<i4', 'fortran_order': False, 'shape': (3,)}", 1, 16, TIGA_E_FORMAT, "promises 12 bytes"},
         {"{'descr': '<i4', 'fortran_order': False, 'shape': (-3,)}", 1, 16, TIGA_E_FORMAT, "malformed"},
-        {"{'descr': '<i4', 'fortran_order': False, 'shape': (99999999999999999999,)}", 1, 16, TIGA_E_FORMAT, "malformed"},
-        {"{'descr': '<i4', 'fortran_order': False, 'shape': (9999999999, 9999999999)}", 1, 16, TIGA_E_FORMAT, "larger than any"},
+        {"{'descr': '<i4', 'fortran_order': False, 'shape': (99999999999999999999,)}", 1, 16, TIGA_E_FORMAT,
+         "malformed"},
+        {"{'descr': '<i4', 'fortran_order': False, 'shape': (9999999999, 9999999999)}", 1, 16, TIGA_E_FORMAT,
+         "larger than any"},
         {"{'descr': '<i4', 'fortran_order': Maybe, 'shape': (4,)}", 1, 16, TIGA_E_FORMAT, "malformed"},
         {"{'descr': '<i4', 'fortran_order': False}", 1, 16, TIGA_E_FORMAT, "malformed"},
         {"{'descr': '<i4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,4)}", 1, 16, TIGA_E_FORMAT, "malformed"},
@@ -198,10 +203,12 @@ Test(array, npy_that_is_wrong) {
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         FAILS(parse(cases[i].dict, cases[i].version, d, cases[i].n, &a), cases[i].status, cases[i].words);
     rt_npy_header h;
-    FAILS(rt_npy_parse(ctx, "a.npy", "\x93NUMPY\1\0\xff\xff{", 11, &h), TIGA_E_FORMAT, "ends within the header, after 11 bytes");
+    FAILS(rt_npy_parse(ctx, "a.npy", "\x93NUMPY\1\0\xff\xff{", 11, &h), TIGA_E_FORMAT,
+          "ends within the header, after 11 bytes");
     FAILS(rt_npy_parse(ctx, "a.npy", "\x93NUMPY\2\0\xff", 11, &h), TIGA_E_FORMAT, "ends within the header");
     FAILS(rt_npy_parse(ctx, "a.npy", "hello world", 11, &h), TIGA_E_FORMAT, "not a .npy file");
-    FAILS(tiga_array_read_npy(ctx, "/no/such/file.npy", &a), TIGA_E_FILE, "/no/such/file.npy: cannot open: No such file");
+    FAILS(tiga_array_read_npy(ctx, "/no/such/file.npy", &a), TIGA_E_FILE,
+          "/no/such/file.npy: cannot open: No such file");
     FAILS(tiga_array_read_npy(ctx, "/tmp", &a), TIGA_E_FILE, "is a folder");
 }
 

@@ -24,7 +24,8 @@ TestSuite(files, .init = open_context, .fini = close_context);
 
 static tiga_graph *parse(const char *name, const char *text, tiga_array *values) {
     tiga_graph *g;
-    cr_assert_eq(rt_graph_parse(ctx, name, text, (int64_t)strlen(text), &g, values), TIGA_OK, "%s", tiga_error_text(ctx));
+    cr_assert_eq(rt_graph_parse(ctx, name, text, (int64_t)strlen(text), &g, values), TIGA_OK, "%s",
+                 tiga_error_text(ctx));
     return g;
 }
 
@@ -55,7 +56,8 @@ static void check(const char *name, const char *text, const char *want) {
 #define MM "%%MatrixMarket matrix coordinate "
 
 Test(files, matrix_market) {
-    check("g.mtx", MM "real general\n% comment\n\n3 4 3\n1 3 0.5\n3 2 -1e3\n1 1 2\n", "3x4: 0<2=0.5f 0<0=2f 2<1=-1e+03f");
+    check("g.mtx", MM "real general\n% comment\n\n3 4 3\n1 3 0.5\n3 2 -1e3\n1 1 2\n",
+          "3x4: 0<2=0.5f 0<0=2f 2<1=-1e+03f");
     check("g.mtx", MM "integer general\n2 2 2\n2 1 9223372036854775807\n2 1 -9223372036854775808\n",
           "2x2: 1<0=9223372036854775807 1<0=-9223372036854775808");
     check("g.mtx", "%%MatrixMarket  MATRIX\tCoordinate Pattern General \r\n2 2 2\r\n2 1\r\n1 2\r\n", "2x2: 0<1 1<0");

@@ -57,7 +57,8 @@ Test(graph, from_rows_refused) {
     int32_t negative[] = {0, 1, 2, -7, 1}, large[] = {0, 1, 2, 0, 3};
     tiga_graph *g;
     FAILS(tiga_graph_from_csr(ctx, 2, 3, first, sources, 64, TIGA_COPY, &g), TIGA_E_RANGE, "offsets begin with 1");
-    FAILS(tiga_graph_from_csr(ctx, 2, 3, falls, sources, 64, TIGA_COPY, &g), TIGA_E_RANGE, "row 1: offsets fall from 3 to 2");
+    FAILS(tiga_graph_from_csr(ctx, 2, 3, falls, sources, 64, TIGA_COPY, &g), TIGA_E_RANGE,
+          "row 1: offsets fall from 3 to 2");
     FAILS(tiga_graph_from_csr(ctx, 2, 3, ok, negative, 32, TIGA_COPY, &g), TIGA_E_RANGE,
           "edge 3 (row 1): source -7 is not in 0 .. 2");
     FAILS(tiga_graph_from_csr(ctx, 2, 3, ok, large, 32, TIGA_BORROW, &g), TIGA_E_RANGE,
@@ -129,7 +130,8 @@ Test(graph, transposed_and_kept) {
     cr_assert_eq(tiga_graph_rmat(ctx, 10, 8, 3, &g), TIGA_OK);
     const tiga_csr *c = tiga_graph_csr(g);
     cr_assert_eq(tiga_graph_transposed(ctx, g, &t, &edge_of), TIGA_OK);
-    cr_assert(t->n_dst == c->n_src && t->n_src == c->n_dst && t->n_edges == c->n_edges && t->offsets[t->n_dst] == c->n_edges);
+    cr_assert(t->n_dst == c->n_src && t->n_src == c->n_dst && t->n_edges == c->n_edges &&
+              t->offsets[t->n_dst] == c->n_edges);
     int64_t *row = malloc((size_t)c->n_edges * 8);
     for (int64_t r = 0; r < c->n_dst; r++)
         for (int64_t e = c->offsets[r]; e < c->offsets[r + 1]; e++)

@@ -21,7 +21,8 @@ static void sum_rows(const tiga_launch_args *a, int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; r++) {
         int64_t s = 1;
         for (int64_t e = a->graph.offsets[r]; e < a->graph.offsets[r + 1]; e++)
-            s += a->graph.source_bits == 32 ? ((const int32_t *)a->graph.sources)[e] : ((const int64_t *)a->graph.sources)[e];
+            s += a->graph.source_bits == 32 ? ((const int32_t *)a->graph.sources)[e]
+                                            : ((const int64_t *)a->graph.sources)[e];
         out[r] += s;
     }
 }

@@ -27,8 +27,12 @@ TestSuite(module, .init = open_context, .fini = close_context);
     } while (0)
 
 static tiga_module_info info_of(const char *features) {
-    return (tiga_module_info){.abi_version = TIGA_ABI_VERSION, .struct_bytes = sizeof(tiga_module_info), .compiler = "test",
-                              .source_name = "t.tg", .target_cpu = "", .target_features = features};
+    return (tiga_module_info){.abi_version = TIGA_ABI_VERSION,
+                              .struct_bytes = sizeof(tiga_module_info),
+                              .compiler = "test",
+                              .source_name = "t.tg",
+                              .target_cpu = "",
+                              .target_features = features};
 }
 
 Test(module, table_is_checked) {
@@ -66,7 +70,8 @@ Test(module, processor_is_checked) {
 
 Test(module, features_agree_with_the_compiler_of_this_test) {
 #define SAME(llvm, gcc)                                                                                                \
-    cr_assert_eq(rt_cpu_feature(llvm, strlen(llvm)), __builtin_cpu_supports(gcc) ? RT_CPU_HAS : RT_CPU_LACKS, "%s", llvm)
+    cr_assert_eq(rt_cpu_feature(llvm, strlen(llvm)), __builtin_cpu_supports(gcc) ? RT_CPU_HAS : RT_CPU_LACKS, "%s",    \
+                 llvm)
     SAME("sse2", "sse2");
     SAME("sse3", "sse3");
     SAME("ssse3", "ssse3");
@@ -143,11 +148,12 @@ Test(module, shared_objects) {
     cr_assert(build("int nothing(void);\nint nothing(void) { return 1; }\n"));
     FAILS(tiga_module_load(ctx, path, &m), TIGA_E_MODULE, "does not export tiga_module_info_v1");
     unlink(path);
-    cr_assert(build("#include \"tiga/abi.h\"\n"
-                    "const tiga_module_info *tiga_module_info_v1(void);\n"
-                    "static const tiga_module_info info = {.abi_version = TIGA_ABI_VERSION, .struct_bytes = sizeof info,\n"
-                    "    .compiler = \"hand\", .source_name = \"hand.tg\", .target_features = \"sse2\"};\n"
-                    "const tiga_module_info *tiga_module_info_v1(void) { return &info; }\n"));
+    cr_assert(
+        build("#include \"tiga/abi.h\"\n"
+              "const tiga_module_info *tiga_module_info_v1(void);\n"
+              "static const tiga_module_info info = {.abi_version = TIGA_ABI_VERSION, .struct_bytes = sizeof info,\n"
+              "    .compiler = \"hand\", .source_name = \"hand.tg\", .target_features = \"sse2\"};\n"
+              "const tiga_module_info *tiga_module_info_v1(void) { return &info; }\n"));
     tiga_error_clear(ctx);
     cr_assert_eq(tiga_module_load(ctx, path, &m), TIGA_OK, "%s", tiga_error_text(ctx));
     cr_assert_str_eq(tiga_module_get_info(m)->source_name, "hand.tg");
@@ -164,6 +170,7 @@ Test(module, shared_objects) {
     }
     tiga_module_free(m);
     unlink(path);
-    cr_assert(build("#include <stddef.h>\nconst void *tiga_module_info_v1(void);\nconst void *tiga_module_info_v1(void) { return NULL; }\n"));
+    cr_assert(build("#include <stddef.h>\nconst void *tiga_module_info_v1(void);\nconst void "
+                    "*tiga_module_info_v1(void) { return NULL; }\n"));
     FAILS(tiga_module_load(ctx, path, &m), TIGA_E_MODULE, "has no table");
 }
