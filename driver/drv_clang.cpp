@@ -201,6 +201,7 @@ std::vector<std::string> clang_arguments(const drv_clang_options *o, const std::
         "-pic-level",
         "2",
         "-fhalf-no-semantic-interposition",
+        "-fgnuc-version=4.2.1", // as every clang on the command line says: vectors and builtins are there
         "-ffp-contract=off",
         "-funwind-tables=2",
 

@@ -116,6 +116,15 @@ class Outputs(CliTest):
         module = self.run_tool(TIGAC, "m.tg", "--cpu=x86-64-v3", "-o", "-").stdout
         self.assertTrue(b",avx2,bmi," in module)  # the features the module may use are recorded
 
+    def test_vectors_and_prefetch_reach_the_code(self):
+        # at F = 64, AVX-512: four vectors of sixteen floats, and the rows of later edges asked for in time
+        self.write("wide.tg", WEIGHTED_SUM)
+        text = self.ok(TIGAC, "wide.tg", "-DF=64", "--cpu=x86-64-v4", "-O2", "--emit=llvm-ir")
+        self.assertGreaterEqual(text.count("fadd <16 x float>"), 4)
+        self.assertIn("@llvm.prefetch", text)
+        text = self.ok(TIGAC, "wide.tg", "-DF=64", "--cpu=x86-64-v3", "-O0", "--emit=llvm-ir")
+        self.assertIn("fadd <8 x float>", text)
+
     def test_libm_is_called_as_written(self):
         self.write("p.tg", "kernel k(src x: f64) -> f64 { return reduce sum(2.0 ^ src.x + sin(0.5)) }\n")
         text = self.ok(TIGAC, "p.tg", "-O3", "--emit=llvm-ir")
