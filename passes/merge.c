@@ -11,64 +11,84 @@
 
 enum { READS = 1, WRITES = 2 };
 
-typedef struct effects { /* of one operation with all that is in it */
-    unsigned char *place; /* by id of var and partials: READS, WRITES */
-    unsigned char *field; /* by parameter: WRITES */
-    bool *value;          /* by id: used */
+typedef struct touch {
+    ir_id place; /* var or partials; a result: NO_PLACE + parameter */
+    unsigned how;
+} touch;
+#define NO_PLACE 0x80000000u
+
+typedef struct effects { /* of one operation with all that is in it, or of several */
+    touch *places;
+    size_t n_places, cap_places;
+    ir_id *values; /* used; those made inside too */
+    size_t n_values, cap_values;
 } effects;
 
 typedef struct merge {
     ir_module *m;
     ir_func *f;
     base_arena *scratch;
-    effects first, second, rest; /* of the two loops, and of what stays behind the first */
-    bool *stays;                 /* by id: values that are made behind the first */
-    ir_id *map;                  /* by id: arguments of the second loop to those of the first */
+    effects *of;     /* by id, of the operations of the region at work */
+    bool *known;     /* by id: `of` is filled */
+    unsigned *first; /* by place, results behind the others: what the first loop does */
+    unsigned *rest;  /* likewise: what those do that stay behind it */
+    bool *stays;     /* by id: stays behind the first loop */
+    bool *seen;      /* by id: loops that were the first one */
+    ir_id *map;      /* by id: arguments of the second loop to those of the first */
 } merge;
 
 /* ---- effects ---- */
-static effects effects_new(const merge *s) {
-    return (effects){.place = base_arena_new_array(s->scratch, unsigned char, s->f->n_ops),
-                     .field = base_arena_new_array(s->scratch, unsigned char, s->f->n_params + 1),
-                     .value = base_arena_new_array(s->scratch, bool, s->f->n_ops)};
+static size_t slot(const merge *s, ir_id place) { return place & NO_PLACE ? s->f->n_ops + (place & ~NO_PLACE) : place; }
+static size_t n_slots(const merge *s) { return s->f->n_ops + s->f->n_params + 1; }
+
+static void add_touch(const merge *s, effects *e, ir_id place, unsigned how) {
+    base_push(s->scratch, e->places, e->n_places, e->cap_places, ((touch){place, how}));
 }
 
-static void effects_clear(const merge *s, effects *e) {
-    memset(e->place, 0, s->f->n_ops);
-    memset(e->field, 0, s->f->n_params + 1);
-    memset(e->value, 0, s->f->n_ops * sizeof *e->value);
-}
-
-static void add_effects(const ir_func *f, ir_id id, effects *e) {
-    const ir_op *op = ir_at(f, id);
+static void add_effects(const merge *s, ir_id id, effects *e) {
+    const ir_op *op = ir_at(s->f, id);
     for (uint32_t i = 0; i < op->n_args; i++)
-        e->value[op->args[i]] = true;
+        base_push(s->scratch, e->values, e->n_values, e->cap_values, op->args[i]);
     if (op->code == IR_READ || op->code == IR_COLLAPSE)
-        e->place[op->args[0]] |= READS;
+        add_touch(s, e, op->args[0], READS);
     if (op->code == IR_SET || op->code == IR_ACCUM)
-        e->place[op->args[0]] |= WRITES;
+        add_touch(s, e, op->args[0], WRITES);
     if (op->code == IR_STORE)
-        e->field[ir_int(op, IR_ATTR_FIELD, 0)] |= WRITES;
+        add_touch(s, e, NO_PLACE | (ir_id)ir_int(op, IR_ATTR_FIELD, 0), WRITES);
     for (size_t i = 0; op->region && i < op->region->n; i++)
-        add_effects(f, op->region->ops[i], e);
+        add_effects(s, op->region->ops[i], e);
 }
 
-/* May the two change places? */
-static bool independent(const merge *s, const effects *a, const effects *b) {
-    for (ir_id id = 1; id < s->f->n_ops; id++)
-        if ((a->place[id] & WRITES && b->place[id]) || (b->place[id] & WRITES && a->place[id]))
-            return false;
-    for (size_t i = 0; i < s->f->n_params; i++)
-        if (a->field[i] && b->field[i])
+static const effects *effects_of(merge *s, ir_id id) {
+    if (!s->known[id]) {
+        s->of[id] = (effects){0};
+        add_effects(s, id, &s->of[id]);
+        s->known[id] = true;
+    }
+    return &s->of[id];
+}
+
+static void note(const merge *s, unsigned *table, const effects *e) {
+    for (size_t i = 0; i < e->n_places; i++)
+        table[slot(s, e->places[i].place)] |= e->places[i].how;
+}
+
+/* One of the two writes. */
+static bool collide(unsigned a, unsigned b) { return (a & WRITES && b) || (b & WRITES && a); }
+
+/* May e change places with what the table holds? */
+static bool independent(const merge *s, const effects *e, const unsigned *table) {
+    for (size_t i = 0; i < e->n_places; i++)
+        if (collide(e->places[i].how, table[slot(s, e->places[i].place)]))
             return false;
     return true;
 }
 
-static bool uses_any(const merge *s, const effects *e, const bool *values) {
-    for (ir_id id = 1; id < s->f->n_ops; id++)
-        if (e->value[id] && values[id])
+static bool needs_what_stays(const merge *s, const effects *e) {
+    for (size_t i = 0; i < e->n_values; i++)
+        if (s->stays[e->values[i]])
             return true;
-    return false;
+    return !independent(s, e, s->rest);
 }
 
 /* ---- elements of the iteration's own ---- */
@@ -109,17 +129,14 @@ static bool touches_own_elements(const merge *s, const ir_op *a, const ir_op *b,
 }
 
 /* May iterations of the two alternate? */
-static bool bodies_fit(const merge *s, const ir_op *a, const ir_op *b) {
-    for (ir_id id = 1; id < s->f->n_ops; id++) {
-        unsigned char x = s->first.place[id], y = s->second.place[id];
-        if (!(x & WRITES && y) && !(y & WRITES && x))
+static bool bodies_fit(const merge *s, const ir_op *a, const ir_op *b, const effects *of_b) {
+    for (size_t i = 0; i < of_b->n_places; i++) {
+        ir_id place = of_b->places[i].place;
+        if (!collide(of_b->places[i].how, s->first[slot(s, place)]))
             continue;
-        if (a->code == IR_EDGES || !touches_own_elements(s, a, b, id))
+        if (place & NO_PLACE || a->code == IR_EDGES || !touches_own_elements(s, a, b, place))
             return false;
     }
-    for (size_t i = 0; i < s->f->n_params; i++)
-        if (s->first.field[i] && s->second.field[i])
-            return false;
     return true;
 }
 
@@ -130,24 +147,18 @@ static bool same_loops(const ir_op *a, const ir_op *b) {
     return a->code == IR_EDGES || a->code == IR_LANES || a->code == IR_LOOP;
 }
 
-/* Sorts what stands between: true for what has to stay behind the first loop. */
-static bool must_stay(merge *s, ir_id id, effects *scratch) {
-    effects_clear(s, scratch);
-    add_effects(s->f, id, scratch);
-    return uses_any(s, scratch, s->stays) || !independent(s, scratch, &s->first) || !independent(s, scratch, &s->rest);
+static void map_args(const merge *s, const ir_region *r) {
+    for (size_t i = 0; i < r->n; i++) {
+        ir_op *op = ir_at(s->f, r->ops[i]);
+        for (uint32_t k = 0; k < op->n_args; k++)
+            if (s->map[op->args[k]])
+                op->args[k] = s->map[op->args[k]];
+        if (op->region)
+            map_args(s, op->region);
+    }
 }
 
-static void join(merge *s, ir_op *a, const ir_op *b) {
-    for (size_t i = 0; i < b->region->n; i++) {
-        ir_id id = b->region->ops[i];
-        const ir_op *op = ir_at(s->f, id);
-        if (op->code == IR_ARG)
-            s->map[id] = loop_arg(s->f, a, ir_int(op, IR_ATTR_INDEX, 0));
-        else
-            ir_append(s->m, a->region, id);
-    }
-    if (a->code != IR_EDGES)
-        return;
+static void join_attrs(merge *s, ir_op *a, const ir_op *b) {
     int64_t la = ir_int(a, IR_ATTR_LANES, 1), lb = ir_int(b, IR_ATTR_LANES, 1);
     int64_t pa = ir_int(a, IR_ATTR_PREFETCH, 0), pb = ir_int(b, IR_ATTR_PREFETCH, 0);
     if (la != lb)
@@ -156,75 +167,97 @@ static void join(merge *s, ir_op *a, const ir_op *b) {
         ir_set_int(s->m, a, IR_ATTR_PREFETCH, pb);
 }
 
-/* Merges the loop at `j` into the loop at `i` when that changes no bit. */
-static bool try_pair(merge *s, ir_region *r, size_t i, size_t j, effects *scratch) {
-    ir_op *a = ir_at(s->f, r->ops[i]);
-    const ir_op *b = ir_at(s->f, r->ops[j]);
-    effects_clear(s, &s->second);
-    add_effects(s->f, r->ops[j], &s->second);
-    if (!bodies_fit(s, a, b))
-        return false;
-    effects_clear(s, &s->rest);
-    memset(s->stays, 0, s->f->n_ops * sizeof *s->stays);
-    ir_id *before = base_arena_new_array(s->scratch, ir_id, j - i), *behind = base_arena_new_array(s->scratch, ir_id, j - i);
-    size_t n_before = 0, n_behind = 0;
-    for (size_t k = i + 1; k < j; k++) {
-        ir_id id = r->ops[k];
-        if (!must_stay(s, id, scratch)) {
-            before[n_before++] = id;
-            continue;
-        }
-        s->stays[id] = true;
-        add_effects(s->f, id, &s->rest);
-        behind[n_behind++] = id;
+static void join(merge *s, ir_id first, ir_id second) {
+    ir_op *a = ir_at(s->f, first);
+    const ir_op *b = ir_at(s->f, second);
+    note(s, s->first, effects_of(s, second));
+    for (size_t i = 0; i < b->region->n; i++) {
+        const ir_op *op = ir_at(s->f, b->region->ops[i]);
+        if (op->code == IR_ARG)
+            s->map[b->region->ops[i]] = loop_arg(s->f, a, ir_int(op, IR_ATTR_INDEX, 0));
     }
-    if (uses_any(s, &s->second, s->stays) || !independent(s, &s->second, &s->rest))
-        return false;
+    map_args(s, b->region);
+    for (size_t i = 0; i < b->region->n; i++)
+        if (ir_at(s->f, b->region->ops[i])->code != IR_ARG)
+            ir_append(s->m, a->region, b->region->ops[i]);
+    if (a->code == IR_EDGES)
+        join_attrs(s, a, b);
+    s->known[first] = false;
+}
+
+/* ---- one loop and all that follow it ---- */
+typedef struct order { /* the region from the first loop on, as far as it was looked at */
+    ir_id *before, *behind;
+    size_t n_before, n_behind;
+} order;
+
+static void write_order(ir_region *r, size_t at, ir_id first, const order *o, size_t end) {
+    memcpy(r->ops + at, o->before, o->n_before * sizeof *o->before);
+    at += o->n_before;
+    r->ops[at++] = first;
+    memcpy(r->ops + at, o->behind, o->n_behind * sizeof *o->behind);
+    at += o->n_behind;
+    memmove(r->ops + at, r->ops + end, (r->n - end) * sizeof *r->ops);
+    r->n -= end - at;
+}
+
+/* Merges what can be merged into the loop at i; where that loop is then. */
+static size_t merge_into(merge *s, ir_region *r, size_t i, order o) {
     ir_id first = r->ops[i];
-    memcpy(r->ops + i, before, n_before * sizeof *before);
-    r->ops[i + n_before] = first;
-    memcpy(r->ops + i + n_before + 1, behind, n_behind * sizeof *behind);
-    memmove(r->ops + j, r->ops + j + 1, (r->n - j - 1) * sizeof *r->ops);
-    r->n--;
-    join(s, a, b);
-    ir_remap(s->f, s->map);
-    return true;
-}
-
-static bool merge_with_later(merge *s, ir_region *r, size_t i, effects *scratch) {
-    const ir_op *a = ir_at(s->f, r->ops[i]);
-    for (size_t j = i + 1; j < r->n; j++) {
-        if (!ir_at(s->f, r->ops[j])->region || !same_loops(a, ir_at(s->f, r->ops[j])))
-            continue;
-        effects_clear(s, &s->first);
-        add_effects(s->f, r->ops[i], &s->first);
-        if (try_pair(s, r, i, j, scratch))
-            return true;
+    order last = {0};
+    size_t end = 0;
+    memset(s->first, 0, n_slots(s) * sizeof *s->first);
+    memset(s->rest, 0, n_slots(s) * sizeof *s->rest);
+    memset(s->stays, 0, s->f->n_ops * sizeof *s->stays);
+    note(s, s->first, effects_of(s, first));
+    for (size_t k = i + 1; k < r->n; k++) {
+        ir_id id = r->ops[k];
+        const effects *e = effects_of(s, id);
+        bool free = !needs_what_stays(s, e);
+        if (free && same_loops(ir_at(s->f, first), ir_at(s->f, id)) &&
+            bodies_fit(s, ir_at(s->f, first), ir_at(s->f, id), e)) {
+            join(s, first, id);
+            last = o;
+            end = k + 1;
+        } else if (free && independent(s, e, s->first)) {
+            o.before[o.n_before++] = id;
+        } else {
+            s->stays[id] = true;
+            note(s, s->rest, e);
+            o.behind[o.n_behind++] = id;
+        }
     }
-    return false;
+    if (end)
+        write_order(r, i, first, &last, end);
+    return i + last.n_before;
 }
 
-static void merge_region(merge *s, ir_region *r, effects *scratch) {
-    for (size_t i = 0; i < r->n;) {
-        if (ir_at(s->f, r->ops[i])->region && merge_with_later(s, r, i, scratch))
-            continue; /* what came before the pair is now at i; it is looked at again */
-        i++;
+static void merge_region(merge *s, ir_region *r) {
+    order o = {.before = base_arena_new_array(s->scratch, ir_id, r->n), .behind = base_arena_new_array(s->scratch, ir_id, r->n)};
+    for (size_t i = 0; i < r->n; i++) {
+        ir_opcode code = ir_at(s->f, r->ops[i])->code;
+        if (s->seen[r->ops[i]] || (code != IR_EDGES && code != IR_LANES && code != IR_LOOP))
+            continue;
+        s->seen[r->ops[i]] = true;
+        if (merge_into(s, r, i, o) > i)
+            i--; /* what has moved in front of the loop has not been looked at yet */
     }
     for (size_t i = 0; i < r->n; i++)
         if (ir_at(s->f, r->ops[i])->region)
-            merge_region(s, ir_at(s->f, r->ops[i])->region, scratch);
+            merge_region(s, ir_at(s->f, r->ops[i])->region);
 }
 
 static bool merge_func(ir_module *m, ir_func *f, pass_context *ctx, base_str *err) {
     (void)err;
     merge s = {.m = m, .f = f, .scratch = ctx->scratch};
-    s.first = effects_new(&s);
-    s.second = effects_new(&s);
-    s.rest = effects_new(&s);
-    effects scratch = effects_new(&s);
+    s.of = base_arena_new_array(ctx->scratch, effects, f->n_ops);
+    s.known = base_arena_new_array(ctx->scratch, bool, f->n_ops);
+    s.first = base_arena_new_array(ctx->scratch, unsigned, n_slots(&s));
+    s.rest = base_arena_new_array(ctx->scratch, unsigned, n_slots(&s));
     s.stays = base_arena_new_array(ctx->scratch, bool, f->n_ops);
+    s.seen = base_arena_new_array(ctx->scratch, bool, f->n_ops);
     s.map = base_arena_new_array(ctx->scratch, ir_id, f->n_ops);
-    merge_region(&s, &f->body, &scratch);
+    merge_region(&s, &f->body);
     return true;
 }
 
