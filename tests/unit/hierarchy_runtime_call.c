@@ -180,6 +180,48 @@ static int32_t faulty_host(const tiga_host *host, void *frame, const int64_t *di
     return 99;
 }
 
+/* program churn(n: i64) -> f32: n buffers, one after the other */
+static int32_t churn_host(const tiga_host *host, void *frame, const int64_t *dims) {
+    (void)dims;
+    tiga_instance *n_param, *out, *b;
+    int64_t n;
+    TRY(host->bind_param(frame, 0, &n_param));
+    TRY(host->bind_result(frame, 0, &out));
+    TRY(host->acquire(frame, n_param, 0));
+    TRY(host->read_i64(frame, n_param, &n));
+    TRY(host->done(frame, n_param));
+    for (int64_t i = 0; i < n; i++) {
+        TRY(host->alloc(frame, "b", i, TIGA_TIER_HOST, 4, &b));
+        TRY(host->acquire(frame, b, 1));
+        TRY(host->done(frame, b));
+        TRY(host->copy(frame, b, out));
+        TRY(host->release(frame, b));
+    }
+    return 0;
+}
+
+/* program sizes(a: graph, b: graph) -> i64[3]: what the dimensions say */
+static void write_sizes(const tiga_launch_args *a, int64_t begin, int64_t end) {
+    int64_t *out = a->buffers[0];
+    for (int64_t r = begin; r < end; r++)
+        out[r] = a->dims[r];
+}
+static const tiga_kernel_code sizes_code = {"sizes", write_sizes, NULL, NULL, 1, 0, 1, 1, 3};
+static int32_t sizes_host(const tiga_host *host, void *frame, const int64_t *dims) {
+    tiga_instance *out;
+    TRY(host->bind_result(frame, 0, &out));
+    TRY(host->acquire(frame, out, 1));
+    TRY(host->launch(frame, &sizes_code, -1, 3, &out, dims));
+    TRY(host->done(frame, out));
+    return 0;
+}
+
+static const tiga_field_info sizes_params[] = {{"a", TIGA_AT_GRAPH, 0, 0, -1, {0}, "a: graph"},
+                                               {"b", TIGA_AT_GRAPH, 0, 0, -1, {0}, "b: graph"}};
+static const tiga_field_info sizes_results[] = {{"out", TIGA_AT_PARAM, TIGA_I64, 1, -1, {3}, "out: i64[3]"}};
+static const char *const sizes_dims[] = {"a.src", "b.dst", "b.edge"};
+static const tiga_field_info churn_params[] = {{"n", TIGA_AT_PARAM, TIGA_I64, 0, -1, {0}, "n: i64"}};
+static const tiga_field_info node_params[] = {{"u", TIGA_AT_NODE, TIGA_F32, 0, -1, {0}, "node u: f32"}};
 static const tiga_field_info weighted_params[] = {
     {"x", TIGA_AT_SRC, TIGA_F32, 1, -1, {-1}, "src x: f32[F]"},
     {"w", TIGA_AT_EDGE, TIGA_F32, 0, -1, {0}, "edge w: f32"},
@@ -212,9 +254,13 @@ static const tiga_function_info functions[] = {
     {"steps", "", 1, 2, 3, 1, steps_dims, steps_params, steps_results, 1, steps_host, ""},
     {"faulty", "", 1, 0, 1, 1, NULL, faulty_params, faulty_results, 0, faulty_host, ""},
     {"fill", "", 1, 1, 0, 1, fill_dims, NULL, fill_results, 0, fill_host, ""},
+    {"churn", "", 1, 0, 1, 1, NULL, churn_params, faulty_results, 0, churn_host, ""},
+    {"sizes", "", 1, 3, 2, 1, sizes_dims, sizes_params, sizes_results, 0, sizes_host, ""},
+    {"nodes", "", 0, 0, 1, 0, NULL, node_params, NULL, 0, fill_host, ""},
 };
-static const tiga_module_info info = {TIGA_ABI_VERSION, sizeof info, "test", "t.tg", "", "", "", 4, 2,
-                                      functions,        codes};
+static const tiga_module_info info = {
+    TIGA_ABI_VERSION, sizeof info, "test", "t.tg", "", "", "", sizeof functions / sizeof functions[0], 2,
+    functions,        codes};
 
 /* ---- the tests ---- */
 enum { N = 3, M = 4, E = 5, F = 2 };
@@ -469,6 +515,37 @@ Test(call, interrupted) {
     FAILS(call_steps(1000000, NULL), TIGA_E_INTERRUPTED, ": interrupted");
     cr_assert_null(out.data);
     interrupting = NULL;
+}
+
+Test(call, buffers_come_and_go) {
+    tiga_call_stats stats;
+    for (int64_t n = 1; n <= 1000; n *= 10) { /* beyond the quarantine too */
+        tiga_array a = tiga_array_borrow(&n, TIGA_I64, 0, NULL);
+        tiga_binding b[] = {{"n", &a}};
+        cr_assert_eq(tiga_call_many(ctx, m, "churn", NULL, 0, b, 1, outs, 1, &stats), TIGA_OK, "%s",
+                     tiga_error_text(ctx));
+        cr_assert_eq(stats.peak_bytes, 8);
+        cr_assert_eq(stats.bytes_written, 4 * n);
+        tiga_array_free(&out);
+    }
+}
+
+Test(call, several_graphs_and_their_sizes) {
+    tiga_graph *both[] = {g, square}, *reversed[] = {square, g};
+    cr_assert_eq(tiga_call_many(ctx, m, "sizes", both, 2, NULL, 0, outs, 1, NULL), TIGA_OK, "%s", tiga_error_text(ctx));
+    cr_assert(((int64_t *)out.data)[0] == M && ((int64_t *)out.data)[1] == N && ((int64_t *)out.data)[2] == E);
+    tiga_array_free(&out);
+    cr_assert_eq(tiga_call_many(ctx, m, "sizes", reversed, 2, NULL, 0, outs, 1, NULL), TIGA_OK);
+    cr_assert_eq(((int64_t *)out.data)[0], N);
+    FAILS(tiga_call(ctx, m, "sizes", g, NULL, 0, outs, 1), TIGA_E_ARGUMENT, "sizes: takes 2 graphs, 1 given");
+}
+
+Test(call, node_fields_want_a_square_graph) {
+    int64_t n = N;
+    tiga_array u = tiga_array_borrow(step_x, TIGA_F32, 1, &n);
+    tiga_binding b[] = {{"u", &u}};
+    FAILS(tiga_call(ctx, m, "nodes", g, b, 1, NULL, 0), TIGA_E_TYPE,
+          "the graph must be square, it has 3 rows and 4 sources");
 }
 
 /* A graph large enough for threads: the same bits with any number of them. */
