@@ -19,7 +19,9 @@
 
 #define LOWER_MAX_SCOPES 32
 #define LOWER_WHOLE_BYTES 512 /* accumulators of constant width up to this size: one walk instead of tiles */
-#define LOWER_TILE_WIDTH 64 /* until a schedule chooses */
+#define LOWER_TILE_WIDTH 64   /* until a schedule chooses */
+#define LOWER_STORE_COST 32   /* operations that may be repeated in several nests rather than kept in an array */
+#define LOWER_MAX_FOLDS 1000  /* folds that depend on one another: evaluation goes into each of them */
 
 typedef enum lower_scope_kind {
     LOWER_PREAMBLE, LOWER_ROWS, LOWER_RANGE, LOWER_LOOP, LOWER_TILES, LOWER_EDGES, LOWER_LANES
@@ -39,12 +41,13 @@ typedef struct lower_info { /* what is known of one operation of the kernel */
     bool tiled;                  /* a reduction that is computed tile by tile */
     bool featured;               /* a reduction with axes */
     bool inline_fold;            /* a fold with axes that needs no array */
+    bool stored;                 /* a long chain that several nests would repeat: kept in an array */
     bool scalar_nest;            /* a reduction whose last axis is a `loop`, because a fold stands inside */
     bool edge_fold;              /* computed per edge, with a fold */
     uint32_t comp;               /* representative of the featured reductions it depends on, 0 = none */
     uint32_t level, tiled_level; /* walks that must be over before it is known */
-    uint32_t uses;
-    uint32_t mark;
+    uint32_t uses, mark;
+    uint32_t users, cost, folds;
 } lower_info;
 
 typedef struct lower_acc { /* where a reduction is accumulated */
@@ -67,6 +70,7 @@ typedef struct lower {
     lower_scope scope[LOWER_MAX_SCOPES];
     size_t n_scopes;
     uint32_t next_serial;
+    ir_id filling;    /* of the kernel: the value whose array is being filled */
     size_t row_scope; /* index of the scope that stands for one row */
     ir_id row;
     uint32_t *depth; /* by id of the loop function: scope it was emitted in */

@@ -230,8 +230,8 @@ static void visit_root(lower *L, ir_id value, const fold_root *root, bool **nest
         const ir_op *op = ir_at(L->k, id);
         if (op->code == IR_FOLD)
             visit_fold(L, id, root, nest);
-        if (op->code == IR_FOLD || op->code == IR_REDUCE || op->code == IR_TOTAL)
-            continue;
+        if (op->code == IR_FOLD || op->code == IR_REDUCE || op->code == IR_TOTAL || L->info[id].stored)
+            continue; /* these have nests of their own */
         for (uint32_t a = 0; a < op->n_args; a++)
             if (L->info[op->args[a]].mark != mark) {
                 L->info[op->args[a]].mark = mark;
@@ -278,9 +278,10 @@ static void choose_inline_folds(lower *L) {
             continue;
         if (op->code == IR_REDUCE || op->code == IR_TOTAL) {
             visit_reduction(L, id, nest, stack);
-        } else if (op->code == IR_FOLD) {
-            fold_root root = {.shape = &ir_at(L->k, op->args[0])->type, .space = op->type.space, .no_inline = true};
-            visit_root(L, op->args[0], &root, nest, stack);
+        } else if (op->code == IR_FOLD || L->info[id].stored) {
+            fold_root root = {.shape = &op->type, .space = op->type.space, .no_inline = true};
+            for (uint32_t a = 0; a < op->n_args; a++)
+                visit_root(L, op->args[a], &root, nest, stack);
         }
     }
     visit_results(L, nest, stack);
@@ -289,6 +290,45 @@ static void choose_inline_folds(lower *L) {
         if (L->info[id].inline_fold && nest[id])
             *nest[id] = true;
     }
+}
+
+/* ---- long chains ---- */
+/* Cost is the number of operations that one more nest around the value would repeat. */
+static void count_cost(lower *L, ir_id id) {
+    const ir_op *op = ir_at(L->k, id);
+    lower_info *in = &L->info[id];
+    bool elementwise = ir_class_is_elementwise(ir_op_describe(op->code)->cls);
+    in->cost = 1;
+    for (uint32_t a = 0; a < op->n_args; a++) {
+        const lower_info *arg = &L->info[op->args[a]];
+        in->folds = arg->folds > in->folds ? arg->folds : in->folds;
+        if (elementwise && ir_at(L->k, op->args[a])->type.space == op->type.space && in->cost < 1u << 20)
+            in->cost += arg->cost;
+    }
+    in->folds += op->code == IR_FOLD;
+    if (elementwise && in->cost > LOWER_STORE_COST && in->users > 1 && !in->scalar && !in->empty &&
+        op->type.space != IR_UNIFORM && in->tiled_level == 0) {
+        in->stored = true;
+        in->cost = 1;
+    }
+}
+
+static bool choose_stored(lower *L, base_str *err) {
+    for (size_t i = 0; i < L->k->body.n; i++) {
+        const ir_op *op = ir_at(L->k, L->k->body.ops[i]);
+        for (uint32_t a = 0; L->info[L->k->body.ops[i]].live && a < op->n_args; a++)
+            L->info[op->args[a]].users += a == 0 || op->args[a] != op->args[a - 1];
+    }
+    for (size_t i = 0; i < L->k->body.n; i++) {
+        ir_id id = L->k->body.ops[i];
+        if (L->info[id].live)
+            count_cost(L, id);
+        if (L->info[id].folds > LOWER_MAX_FOLDS) {
+            base_str_addf(err, "lower: kernel %s: more than %d folds depend on one another", L->k->name, LOWER_MAX_FOLDS);
+            return false;
+        }
+    }
+    return true;
 }
 
 bool lower_analyse(lower *L, base_str *err) {
@@ -305,6 +345,8 @@ bool lower_analyse(lower *L, base_str *err) {
     for (size_t i = 0; i < L->k->body.n; i++)
         if (L->info[L->k->body.ops[i]].live)
             count_levels(L, L->k->body.ops[i]);
+    if (!choose_stored(L, err))
+        return false;
     choose_inline_folds(L);
     return true;
 }

@@ -65,6 +65,8 @@ static bool needs_array(const lower *L, ir_id v, const ir_id *idx, size_t *home)
     *home = lower_home(L, op->type.space);
     if (op->code == IR_FOLD)
         return at > *home && !L->info[v].inline_fold;
+    if (L->info[v].stored && at > *home && v != L->filling && (op->type.space != IR_EDGE || !lower_find_scope(L, LOWER_TILES)))
+        return true;
     if (is_plain(L, op) || at <= *home || op->type.space == IR_EDGE)
         return false;
     if (op->type.space == IR_UNIFORM)
@@ -92,7 +94,10 @@ static ir_id fill_array(lower *L, ir_id v, size_t home, bool lanes) {
     lower_index(L, &op->type, axes, idx);
     ir_id args[2 + IR_MAX_RANK] = {var};
     memcpy(args + 1, axes, n * sizeof *axes);
+    ir_id outer = L->filling;
+    L->filling = v;
     args[1 + n] = op->code == IR_FOLD ? lower_fold_element(L, v, idx) : lower_eval(L, v, idx);
+    L->filling = outer;
     lower_raw(L, IR_SET, IR_NONE, args, 2 + n);
     for (size_t j = 0; j < n; j++)
         lower_close(L);

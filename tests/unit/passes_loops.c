@@ -263,6 +263,27 @@ Test(passes_loops, errors) {
                  "is not a total");
 }
 
+static char *chain_of_folds(base_arena *a, int n) {
+    base_str s = {0};
+    base_str_add(&s, "module \"k\"\nkernel @k[F](dst y: f32[F]) -> (o: row f32[F]) domain = rows {\n %1 = field {field = 0, at = dst} : row f32[F]\n");
+    for (int i = 0; i < n; i++)
+        base_str_addf(&s, " %%%d = fold %%%d {kind = sum, axes = 1} : row f32\n %%%d = sub %%%d, %%%d : row f32[F]\n", 2 * i + 2,
+                      2 * i + 1, 2 * i + 3, 2 * i + 1, 2 * i + 2);
+    base_str_addf(&s, " ret %%%d\n}\n", 2 * n + 1);
+    char *text = base_arena_strdup(a, base_str_text(&s));
+    base_str_fini(&s);
+    return text;
+}
+
+/* Each fold needs the value before it: without arrays the code would grow with the square of the chain. */
+Test(passes_loops, long_chains_stay_linear) {
+    base_arena *a = base_arena_new();
+    const ir_func *f = lowered(a, chain_of_folds(a, 500), "lower,merge,hoist");
+    cr_expect_lt(everywhere(f, IR_SUB), 500 * 40, "%d subtractions", everywhere(f, IR_SUB));
+    expect_error(chain_of_folds(a, 1001), "more than 1000 folds depend on one another");
+    base_arena_free(a);
+}
+
 /* The samples written by hand for readers of docs/ir.md compute what their kernels do. */
 Test(passes_loops, samples_written_by_hand) {
     static const struct sample {
