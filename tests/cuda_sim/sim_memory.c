@@ -267,17 +267,17 @@ HOOKS(16)
 
 SIM_API void __tsan_init(void);
 SIM_API void __tsan_func_entry(void *pc);
-SIM_API void __tsan_func_exit(void);
+SIM_API void __tsan_func_exit(void *pc);
 SIM_API void *__tsan_memcpy(void *to, const void *from, size_t n);
 SIM_API void *__tsan_memmove(void *to, const void *from, size_t n);
 SIM_API void *__tsan_memset(void *to, int v, size_t n);
-SIM_API void __tsan_read_range(void *p, size_t n);
-SIM_API void __tsan_write_range(void *p, size_t n);
+SIM_API void __tsan_read_range(void *p, long n);
+SIM_API void __tsan_write_range(void *p, long n);
 void __tsan_init(void) {}
 void __tsan_func_entry(void *pc) { (void)pc; }
-void __tsan_func_exit(void) {}
-void __tsan_read_range(void *p, size_t n) { on_access((uintptr_t)p, n, true, false, false, false); }
-void __tsan_write_range(void *p, size_t n) { on_access((uintptr_t)p, n, false, true, false, false); }
+void __tsan_func_exit(void *pc) { (void)pc; } /* the types are those gcc has built in */
+void __tsan_read_range(void *p, long n) { on_access((uintptr_t)p, (size_t)n, true, false, false, false); }
+void __tsan_write_range(void *p, long n) { on_access((uintptr_t)p, (size_t)n, false, true, false, false); }
 void *__tsan_memcpy(void *to, const void *from, size_t n) { return __tsan_memmove(to, from, n); }
 void *__tsan_memmove(void *to, const void *from, size_t n) {
     on_access((uintptr_t)from, n, true, false, false, false);
