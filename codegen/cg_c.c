@@ -58,6 +58,12 @@ static const char prelude_math[] =
 
 static const char macros[] =
     "#define TIGA_FN static inline\n"
+    "/* Host functions only call: not worth a compiler's time. */\n"
+    "#if defined(__clang__)\n"
+    "#define TIGA_HOST_FN static __attribute__((optnone, noinline))\n"
+    "#else\n"
+    "#define TIGA_HOST_FN static\n"
+    "#endif\n"
     "#if defined(__cplusplus) || defined(_MSC_VER)\n"
     "#define TIGA_RESTRICT __restrict\n"
     "#else\n"

@@ -166,6 +166,12 @@ typedef struct tiga_module_info {
 #endif
 
 #define TIGA_FN static inline
+/* Host functions only call: not worth a compiler's time. */
+#if defined(__clang__)
+#define TIGA_HOST_FN static __attribute__((optnone, noinline))
+#else
+#define TIGA_HOST_FN static
+#endif
 #if defined(__cplusplus) || defined(_MSC_VER)
 #define TIGA_RESTRICT __restrict
 #else
@@ -731,7 +737,7 @@ static const tiga_kernel_code tiga_kernels[] = {
  *   ret
  * }
  */
-static int32_t weighted_sum_host(const tiga_host *host, void *frame, const int64_t *dims) {
+TIGA_HOST_FN int32_t weighted_sum_host(const tiga_host *host, void *frame, const int64_t *dims) {
     const int64_t F = dims[0];
     const int64_t n_dst = dims[1];
     tiga_instance *x;
@@ -779,7 +785,7 @@ static int32_t weighted_sum_host(const tiga_host *host, void *frame, const int64
  *   ret
  * }
  */
-static int32_t smooth_host(const tiga_host *host, void *frame, const int64_t *dims) {
+TIGA_HOST_FN int32_t smooth_host(const tiga_host *host, void *frame, const int64_t *dims) {
     const int64_t n_dst = dims[0];
     tiga_instance *u;
     TIGA_TRY(host->bind_param(frame, 0, &u));
@@ -825,7 +831,7 @@ static int32_t smooth_host(const tiga_host *host, void *frame, const int64_t *di
  *   ret
  * }
  */
-static int32_t spread_host(const tiga_host *host, void *frame, const int64_t *dims) {
+TIGA_HOST_FN int32_t spread_host(const tiga_host *host, void *frame, const int64_t *dims) {
     const int64_t F = dims[0];
     const int64_t n_dst = dims[1];
     tiga_instance *x;
@@ -892,7 +898,7 @@ static int32_t spread_host(const tiga_host *host, void *frame, const int64_t *di
  *   ret
  * }
  */
-static int32_t relax_host(const tiga_host *host, void *frame, const int64_t *dims) {
+TIGA_HOST_FN int32_t relax_host(const tiga_host *host, void *frame, const int64_t *dims) {
     const int64_t g_dst = dims[0];
     tiga_instance *u;
     TIGA_TRY(host->bind_param(frame, 1, &u));
