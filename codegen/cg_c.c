@@ -58,6 +58,7 @@ static const char prelude_math[] =
 
 static const char macros[] =
     "#define TIGA_FN static inline\n"
+    "#define TIGA_SIZE_MUL(a, b) ((b) != 0 && (a) > INT64_MAX / (b) ? INT64_MAX : (a) * (b))\n"
     "/* Host functions only call: not worth a compiler's time. */\n"
     "#if defined(__clang__)\n"
     "#define TIGA_HOST_FN static __attribute__((optnone, noinline))\n"

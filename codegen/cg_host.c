@@ -37,8 +37,9 @@ static void expression(host *h, ir_id id) {
     if (!h->n_uses[id]) return;
     for (uint32_t i = 0; i < op->n_args; ++i) args[i] = h->text[op->args[i]];
     ir_dtype in = ir_at(h->f, op->args[op->code == IR_SELECT ? 1 : 0])->type.dtype;
-    bool atom;
-    const char *e = cg_expr(h->help, h->arena, op->code, in, op->type.dtype, args, &atom);
+    bool atom = op->code == IR_MUL; /* of sizes: one that no int64_t holds is asked for as the largest, and refused */
+    const char *e = atom ? base_arena_printf(h->arena, "TIGA_SIZE_MUL(%s, %s)", args[0], args[1])
+                         : cg_expr(h->help, h->arena, op->code, in, op->type.dtype, args, &atom);
     h->text[id] = cg_name(&h->names, base_arena_printf(h->arena, "t%u", id));
     cg_line(&h->w, "const %s %s = %s;", cg_ctype(op->type.dtype), h->text[id], e);
 }

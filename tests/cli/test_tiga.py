@@ -89,6 +89,21 @@ class Graphs(CliTest):
 
 
 class Run(CliTest):
+    def test_sizes_beyond_64_bits(self):
+        # five rows of 2^33 x 2^33 floats: the product of the sizes wraps around to nothing in 64 bits
+        self.write("big.tg", """kernel k[A, B](dst x: f32[A, B], src a: f32[A], src b: f32[B]) -> f32 {
+    return sum(dst.x) + reduce sum(sum(src.a)) + reduce sum(sum(src.b))
+}
+
+program big[A, B](g: graph, a: f32[g.src, A], b: f32[g.src, B]) -> f32[g.dst] {
+    return k(g, x = fill(1, [g.dst, A, B]), a = a, b = b)
+}
+""")
+        sp.save_npz(self.dir / "e.npz", sp.csr_matrix((5, 0), dtype=np.float32))
+        np.save(self.dir / "a.npy", np.zeros((0, 1 << 33), np.float32))
+        self.fails(3, TIGA, "run", "big.tg", "big", "--graph=e.npz", "--src=a=a.npy", "--src=b=a.npy", "-o", "o.npy",
+                   says="memory")
+
     F = 5
 
     def setUp(self):

@@ -166,6 +166,7 @@ typedef struct tiga_module_info {
 #endif
 
 #define TIGA_FN static inline
+#define TIGA_SIZE_MUL(a, b) ((b) != 0 && (a) > INT64_MAX / (b) ? INT64_MAX : (a) * (b))
 /* Host functions only call: not worth a compiler's time. */
 #if defined(__clang__)
 #define TIGA_HOST_FN static __attribute__((optnone, noinline))
@@ -203,7 +204,6 @@ typedef struct tiga_module_info {
 #define TIGA_PREFETCH(address) ((void)(address))
 #endif
 
-TIGA_FN int64_t tiga_mul_i64(int64_t a, int64_t b) { return (int64_t)((uint64_t)a * (uint64_t)b); }
 TIGA_FN float tiga_collapse_sum_f32(const float *partials) {
     float p[8];
     for (int i = 0; i < 8; ++i) p[i] = partials[i] + partials[i + 8];
@@ -908,7 +908,7 @@ TIGA_HOST_FN int32_t relax_host(const tiga_host *host, void *frame, const int64_
     TIGA_TRY(host->bind_param(frame, 3, &dt));
     tiga_instance *out;
     TIGA_TRY(host->bind_result(frame, 0, &out));
-    const int64_t t7 = tiga_mul_i64(4, g_dst);
+    const int64_t t7 = TIGA_SIZE_MUL(4, g_dst);
     tiga_instance *relax_carried_1_0;
     TIGA_TRY(host->alloc(frame, "relax.carried.1", 0, TIGA_TIER_HOST, t7, &relax_carried_1_0));
     tiga_instance *relax_carried_1_1;
