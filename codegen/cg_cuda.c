@@ -16,8 +16,10 @@ static void take_names(cg_cuda *c) {
     ir_func *f = c->f;
     c->field = base_arena_new_array(c->arena, const char *, f->n_params + 1);
     c->dim = base_arena_new_array(c->arena, const char *, f->n_syms + 1);
-    for (size_t i = 0; i < f->n_params; ++i) c->field[i] = cg_name(&c->names, f->params[i].name);
-    for (size_t i = 0; i < f->n_syms; ++i) c->dim[i] = cg_name(&c->names, f->syms[i]);
+    for (size_t i = 0; i < f->n_params; ++i)
+        c->field[i] = cg_name(&c->names, f->params[i].name);
+    for (size_t i = 0; i < f->n_syms; ++i)
+        c->dim[i] = cg_name(&c->names, f->syms[i]);
     c->offsets = cg_name(&c->names, "offsets");
     c->sources = cg_name(&c->names, "sources");
     c->n_rows = cg_name(&c->names, "n_rows");
@@ -36,15 +38,19 @@ static void take_names(cg_cuda *c) {
 
 static void signature(cg_cuda *c, const char *name) {
     const ir_func *f = c->f;
-    cg_line(&c->w, "extern \"C\" __global__ void __launch_bounds__(%d, 1) %s_rows%d(", CG_CU_BLOCK, name, c->source_bits);
+    cg_line(&c->w, "extern \"C\" __global__ void __launch_bounds__(%d, 1) %s_rows%d(", CG_CU_BLOCK, name,
+            c->source_bits);
     for (size_t i = 0; i < f->n_params; ++i) {
         bool out = f->params[i].role >= IR_OUT_ROW;
-        cg_line(&c->w, "    %s%s *__restrict__ %s,", out ? "" : "const ", cg_storage(f->params[i].type.dtype), c->field[i]);
+        cg_line(&c->w, "    %s%s *__restrict__ %s,", out ? "" : "const ", cg_storage(f->params[i].type.dtype),
+                c->field[i]);
     }
     if (walks_edges(f))
-        cg_line(&c->w, "    const int64_t *__restrict__ %s, const int%d_t *__restrict__ %s,", c->offsets, c->source_bits, c->sources);
+        cg_line(&c->w, "    const int64_t *__restrict__ %s, const int%d_t *__restrict__ %s,", c->offsets,
+                c->source_bits, c->sources);
     cg_line(&c->w, "    int64_t %s,", c->n_rows);
-    for (size_t i = 0; i < f->n_syms; ++i) cg_line(&c->w, "    int64_t %s,", c->dim[i]);
+    for (size_t i = 0; i < f->n_syms; ++i)
+        cg_line(&c->w, "    int64_t %s,", c->dim[i]);
     cg_line(&c->w, "    int64_t %s, int64_t %s, unsigned char *%s)", c->row_begin, c->row_end, c->scratch_arg);
 }
 
@@ -53,12 +59,16 @@ static void scratch_arrays(cg_cuda *c) {
     for (size_t i = 0; i < c->n_scratch; ++i) {
         ir_id var = c->scratch[i];
         const char *type = cg_storage(ir_at(c->f, var)->type.dtype), *n = cg_cu_var_elements(c, var);
-        if (ir_at(c->f, var)->type.dtype == IR_BOOL) type = "bool";
+        if (ir_at(c->f, var)->type.dtype == IR_BOOL)
+            type = "bool";
         int copies = c->site[var].axis < 0 ? c->team : 1;
         const char *size = base_arena_printf(c->arena, "%s * %d * (int64_t)sizeof(%s)", n, copies, type), *at;
-        if (c->team == 1) at = c->slice;
-        else if (copies == 1) at = base_arena_printf(c->arena, "%s * (%s)", c->slice, n);
-        else at = base_arena_printf(c->arena, "%s * (%s) * %d + %s", c->slice, n, copies, cg_cu_t(c));
+        if (c->team == 1)
+            at = c->slice;
+        else if (copies == 1)
+            at = base_arena_printf(c->arena, "%s * (%s)", c->slice, n);
+        else
+            at = base_arena_printf(c->arena, "%s * (%s) * %d + %s", c->slice, n, copies, cg_cu_t(c));
         cg_line(&c->w, "%s *const %s = (%s *)%s + %s;", type, c->text[var], type, c->scratch_arg, at);
         cg_line(&c->w, "%s += %s * ((%s + 15) / 16 * 16);", c->scratch_arg, c->n_slices, size);
     }
@@ -66,8 +76,11 @@ static void scratch_arrays(cg_cuda *c) {
 
 static void prologue(cg_cuda *c) {
     const char *per = c->team == 1 ? "" : base_arena_printf(c->arena, " / %d", c->team);
-    if (c->uses_t) cg_line(&c->w, "const int %s = (int)threadIdx.x & %d; /* which thread of its team */", c->t, c->team - 1);
-    if (c->uses_mask) cg_line(&c->w, "const unsigned %s = 0xffffu << (threadIdx.x & 16); /* the team's lanes of the warp */", c->mask);
+    if (c->uses_t)
+        cg_line(&c->w, "const int %s = (int)threadIdx.x & %d; /* which thread of its team */", c->t, c->team - 1);
+    if (c->uses_mask)
+        cg_line(&c->w, "const unsigned %s = 0xffffu << (threadIdx.x & 16); /* the team's lanes of the warp */",
+                c->mask);
     cg_line(&c->w, "const int64_t %s = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x)%s;", c->slice, per);
     cg_line(&c->w, "const int64_t %s = (int64_t)gridDim.x * blockDim.x%s;", c->n_slices, per);
 }
@@ -102,9 +115,12 @@ static bool kernel(cg_cuda *c, const char *name, cg_text *out) {
 /* ---- how to launch it -------------------------------------------------------------------------------------------- */
 
 static const char launch_struct[] =
-    "/* How to launch a kernel: NAME_launch tells, and can be read from the loaded module.  Blocks have `block` threads;\n"
-    " * any number of blocks will do, block / team units are computed by each at a time.  Scratch memory: for each of the\n"
-    " * n_scratch arrays bytes * (product of shape), rounded up to 16, times grid * block / team.  A shape is a constant\n"
+    "/* How to launch a kernel: NAME_launch tells, and can be read from the loaded module.  Blocks have `block` "
+    "threads;\n"
+    " * any number of blocks will do, block / team units are computed by each at a time.  Scratch memory: for each of "
+    "the\n"
+    " * n_scratch arrays bytes * (product of shape), rounded up to 16, times grid * block / team.  A shape is a "
+    "constant\n"
     " * >= 0, or -1 - i for dimension i. */\n"
     "struct tiga_cuda_scratch { int64_t bytes; int64_t rank; int64_t shape[6]; };\n"
     "struct tiga_cuda_launch {\n"
@@ -121,23 +137,29 @@ static void scratch_entry(cg_cuda *c, ir_id var) {
         int64_t n = cg_cu_extent(c, var, i);
         base_str_addf(&shape, "%s%lld", i ? ", " : "", (long long)(n >= 0 ? n : t->dim[i]));
     }
-    cg_line(&c->w, "{%lld, %u, {%s}},", (long long)ir_dtype_bytes(t->dtype) * copies, (unsigned)t->rank, base_str_text(&shape));
+    cg_line(&c->w, "{%lld, %u, {%s}},", (long long)ir_dtype_bytes(t->dtype) * copies, (unsigned)t->rank,
+            base_str_text(&shape));
     base_str_fini(&shape);
 }
 
 static void launch_entry(cg_cuda *c, const char *name, cg_text *out) {
     const ir_func *f = c->f;
     int outputs = 0;
-    for (size_t i = 0; i < f->n_params; ++i) outputs += f->params[i].role >= IR_OUT_ROW;
+    for (size_t i = 0; i < f->n_params; ++i)
+        outputs += f->params[i].role >= IR_OUT_ROW;
     c->w = *out;
     cg_open(&c->w, "extern \"C\"");
     cg_open(&c->w, "__constant__ tiga_cuda_launch %s_launch =", name);
-    cg_line(&c->w, "1, %d, %d, %d, %d, %d, %d, %d, /* block, team, walks edges, buffers, outputs, dimensions, scratch arrays */", CG_CU_BLOCK,
-            c->team, walks_edges(f), (int)f->n_params, outputs, (int)f->n_syms, (int)c->n_scratch);
+    cg_line(
+        &c->w,
+        "1, %d, %d, %d, %d, %d, %d, %d, /* block, team, walks edges, buffers, outputs, dimensions, scratch arrays */",
+        CG_CU_BLOCK, c->team, walks_edges(f), (int)f->n_params, outputs, (int)f->n_syms, (int)c->n_scratch);
     cg_line(&c->w, "%lld, /* rows per unit */", (long long)f->rows_per_unit);
     cg_open(&c->w, "%s", "");
-    for (size_t i = 0; i < c->n_scratch; ++i) scratch_entry(c, c->scratch[i]);
-    if (!c->n_scratch) cg_line(&c->w, "{0, 0, {0}}");
+    for (size_t i = 0; i < c->n_scratch; ++i)
+        scratch_entry(c, c->scratch[i]);
+    if (!c->n_scratch)
+        cg_line(&c->w, "{0, 0, {0}}");
     cg_close(&c->w, ",");
     cg_close(&c->w, ";");
     cg_close(&c->w, "");
@@ -147,25 +169,31 @@ static void launch_entry(cg_cuda *c, const char *name, cg_text *out) {
 static bool check(cg_cuda *c) {
     const ir_func *f = c->f;
     if (f->team != 1 && f->team != CG_CU_TEAM)
-        return cg_fail(c->err, f->team ? "@%s: a team of %lld threads is not supported" : "@%s has no CUDA schedule", f->name, (long long)f->team);
-    if (!cg_cu_plan(c)) return false;
-    return c->n_scratch <= 8 || cg_fail(c->err, "@%s needs %zu arrays in scratch memory; a kernel may have 8", f->name, c->n_scratch);
+        return cg_fail(c->err, f->team ? "@%s: a team of %lld threads is not supported" : "@%s has no CUDA schedule",
+                       f->name, (long long)f->team);
+    if (!cg_cu_plan(c))
+        return false;
+    return c->n_scratch <= 8 ||
+           cg_fail(c->err, "@%s needs %zu arrays in scratch memory; a kernel may have 8", f->name, c->n_scratch);
 }
 
 static bool function(cg_cuda *c, const char *name, cg_text *out) {
     c->team = (int)c->f->team;
     c->scratch = NULL;
     c->n_scratch = c->cap_scratch = 0;
-    if (!check(c)) return false;
+    if (!check(c))
+        return false;
     base_str text = {0};
     ir_print_func(c->f, &text);
     char *end = text.data ? strchr(text.data, '{') : NULL;
-    if (end) *end = 0;
+    if (end)
+        *end = 0;
     cg_comment(out, base_str_text(&text));
     base_str_fini(&text);
     launch_entry(c, name, out);
     for (c->source_bits = 32; c->source_bits <= 64; c->source_bits += 32)
-        if ((c->source_bits == 32 || walks_edges(c->f)) && !kernel(c, name, out)) return false;
+        if ((c->source_bits == 32 || walks_edges(c->f)) && !kernel(c, name, out))
+            return false;
     return true;
 }
 
@@ -176,16 +204,20 @@ static bool commutes(int k) { return k == IR_KIND_SUM || k == IR_KIND_PROD || k 
 static void team_tree(cg_text *w, int k, ir_dtype t, cg_helpers *h) {
     base_arena *arena = base_arena_new();
     BASE_CHECK(arena);
-    const char *type = cg_ctype(t), *as = t == IR_BOOL ? "(int)" : "", *back = t == IR_BOOL ? " != 0" : "", *args[2] = {"v", "other"};
+    const char *type = cg_ctype(t), *as = t == IR_BOOL ? "(int)" : "", *back = t == IR_BOOL ? " != 0" : "",
+               *args[2] = {"v", "other"};
     bool atom;
-    cg_open(w, "TIGA_FN %s tiga_team_%s_%s(unsigned mask, %s v)", type, ir_kind_text((ir_kind)k), ir_dtype_text(t), type);
+    cg_open(w, "TIGA_FN %s tiga_team_%s_%s(unsigned mask, %s v)", type, ir_kind_text((ir_kind)k), ir_dtype_text(t),
+            type);
     cg_line(w, "#pragma unroll");
     cg_open(w, "for (int d = 8; d > 0; d /= 2)");
     cg_line(w, "const %s other = __shfl_xor_sync(mask, %sv, d, 16)%s;", type, as, back);
     cg_line(w, "v = %s;", cg_expr(h, arena, cg_kind_op((ir_kind)k), t, t, args, &atom));
     cg_close(w, "");
-    if (commutes(k)) cg_line(w, "return v; /* the order of two operands does not matter: all lanes have the same */");
-    else cg_line(w, "return __shfl_sync(mask, %sv, 0, 16)%s;", as, back);
+    if (commutes(k))
+        cg_line(w, "return v; /* the order of two operands does not matter: all lanes have the same */");
+    else
+        cg_line(w, "return __shfl_sync(mask, %sv, 0, 16)%s;", as, back);
     cg_close(w, "");
     base_arena_free(arena);
 }
@@ -210,61 +242,69 @@ static void team_arg_tree(cg_text *w, int k, ir_dtype t) {
 static void team_trees(cg_text *w, bool (*used)[CG_DTYPES], cg_helpers *h) {
     for (int k = 0; k < IR_KIND_COUNT_; ++k)
         for (int t = 0; t < CG_DTYPES; ++t) {
-            if (!used[k][t]) continue;
-            if (k == IR_KIND_ARGMIN || k == IR_KIND_ARGMAX) team_arg_tree(w, k, (ir_dtype)t);
-            else team_tree(w, k, (ir_dtype)t, h);
+            if (!used[k][t])
+                continue;
+            if (k == IR_KIND_ARGMIN || k == IR_KIND_ARGMAX)
+                team_arg_tree(w, k, (ir_dtype)t);
+            else
+                team_tree(w, k, (ir_dtype)t, h);
         }
 }
 
 /* ---- the file ---------------------------------------------------------------------------------------------------- */
 
-static const char prelude[] =
-    "#ifdef __CUDACC_RTC__\n"
-    "typedef signed char int8_t;\n"
-    "typedef unsigned char uint8_t;\n"
-    "typedef int int32_t;\n"
-    "typedef unsigned int uint32_t;\n"
-    "typedef long long int64_t;\n"
-    "typedef unsigned long long uint64_t;\n"
-    "#define INT32_MIN (-2147483647 - 1)\n"
-    "#define INT32_MAX 2147483647\n"
-    "#define INT64_MIN (-9223372036854775807LL - 1)\n"
-    "#define INT64_MAX 9223372036854775807LL\n"
-    "#define INT64_C(v) v##LL\n"
-    "#define INFINITY __int_as_float(0x7f800000)\n"
-    "#define NAN __int_as_float(0x7fc00000)\n"
-    "#else\n"
-    "#include <math.h>\n"
-    "#include <stdint.h>\n"
-    "#endif\n"
-    "#define TIGA_FN static __device__ __forceinline__\n";
+static const char prelude[] = "#ifdef __CUDACC_RTC__\n"
+                              "typedef signed char int8_t;\n"
+                              "typedef unsigned char uint8_t;\n"
+                              "typedef int int32_t;\n"
+                              "typedef unsigned int uint32_t;\n"
+                              "typedef long long int64_t;\n"
+                              "typedef unsigned long long uint64_t;\n"
+                              "#define INT32_MIN (-2147483647 - 1)\n"
+                              "#define INT32_MAX 2147483647\n"
+                              "#define INT64_MIN (-9223372036854775807LL - 1)\n"
+                              "#define INT64_MAX 9223372036854775807LL\n"
+                              "#define INT64_C(v) v##LL\n"
+                              "#define INFINITY __int_as_float(0x7f800000)\n"
+                              "#define NAN __int_as_float(0x7fc00000)\n"
+                              "#else\n"
+                              "#include <math.h>\n"
+                              "#include <stdint.h>\n"
+                              "#endif\n"
+                              "#define TIGA_FN static __device__ __forceinline__\n";
 
 static void banner(cg_text *w, const cg_options *o) {
     base_arena *arena = base_arena_new();
     BASE_CHECK(arena);
-    cg_comment(w, base_arena_printf(arena,
-                                    "%s (source %s), compiled to CUDA C by %s.\n"
-                                    "Compile with -fmad=false and without -use_fast_math: a fused multiply-add rounds once where the\n"
-                                    "program says twice.  NVRTC needs no headers; nvcc finds its own.\n"
-                                    "A team of 16 threads (or one) computes a row; see NAME_launch.",
-                                    o->source_name, o->source_hash, o->compiler));
+    cg_comment(w,
+               base_arena_printf(
+                   arena,
+                   "%s (source %s), compiled to CUDA C by %s.\n"
+                   "Compile with -fmad=false and without -use_fast_math: a fused multiply-add rounds once where the\n"
+                   "program says twice.  NVRTC needs no headers; nvcc finds its own.\n"
+                   "A team of 16 threads (or one) computes a row; see NAME_launch.",
+                   o->source_name, o->source_hash, o->compiler));
     base_arena_free(arena);
 }
 
-static bool loops(const ir_module *m, base_arena *arena, cg_helpers *h, bool (*trees)[CG_DTYPES], cg_text *out, base_str *err) {
+static bool loops(const ir_module *m, base_arena *arena, cg_helpers *h, bool (*trees)[CG_DTYPES], cg_text *out,
+                  base_str *err) {
     cg_names names;
     cg_names_init(&names, arena);
     for (size_t i = 0; i < m->n_funcs; ++i) {
-        if (m->funcs[i]->level != IR_LEVEL_LOOP) continue;
+        if (m->funcs[i]->level != IR_LEVEL_LOOP)
+            continue;
         cg_cuda c = {.m = m, .f = m->funcs[i], .arena = arena, .help = h, .team_collapse = trees, .err = err};
-        if (!function(&c, cg_name(&names, m->funcs[i]->name), out)) return false;
+        if (!function(&c, cg_name(&names, m->funcs[i]->name), out))
+            return false;
     }
     return true;
 }
 
 bool cg_emit_cuda(const ir_module *m, const cg_options *o, base_str *out, base_str *err) {
     base_arena *arena = base_arena_new();
-    if (!arena) return cg_fail(err, "out of memory");
+    if (!arena)
+        return cg_fail(err, "out of memory");
     cg_helpers *h = base_arena_new_array(arena, cg_helpers, 1);
     bool(*trees)[CG_DTYPES] = base_arena_alloc(arena, sizeof(bool[IR_KIND_COUNT_][CG_DTYPES]));
     base_str kernels = {0}, tree_text = {0};
@@ -282,7 +322,8 @@ bool cg_emit_cuda(const ir_module *m, const cg_options *o, base_str *out, base_s
         cg_blank(&w);
         cg_raw(&w, base_str_text(&kernels));
         ok = !out->failed && !kernels.failed && !tree_text.failed;
-        if (!ok) cg_fail(err, "out of memory");
+        if (!ok)
+            cg_fail(err, "out of memory");
     }
     base_str_fini(&kernels);
     base_str_fini(&tree_text);

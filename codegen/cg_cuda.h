@@ -12,7 +12,8 @@
 
 #define CG_CU_TEAM 16
 #define CG_CU_BLOCK 256          /* threads of a block: a multiple of the warp and of the team */
-#define CG_CU_LOCAL_ELEMENTS 4096 /* of a constant shape that is local; larger ones are in scratch memory (docs/ir.md) */
+#define CG_CU_LOCAL_ELEMENTS                                                                                           \
+    4096 /* of a constant shape that is local; larger ones are in scratch memory (docs/ir.md) */
 #define CG_CU_UNROLL 64          /* a loop over a local array is unrolled up to this many steps */
 #define CG_CU_BODY 40            /* and only when its body has at most this many operations */
 

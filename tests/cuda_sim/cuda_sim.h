@@ -20,13 +20,17 @@
 #define __constant__ __attribute__((section("cuda_sim_constant"), used))
 #define __grid_constant__
 
-struct uint3 { unsigned x, y, z; };
+struct uint3 {
+    unsigned x, y, z;
+};
 struct dim3 {
     unsigned x, y, z;
     constexpr dim3(unsigned a = 1, unsigned b = 1, unsigned c = 1) : x(a), y(b), z(c) {}
 };
 /* The scheduler writes these whenever it switches to another thread. */
-struct cuda_sim_builtin_t { uint3 thread, block, block_size, grid_size; };
+struct cuda_sim_builtin_t {
+    uint3 thread, block, block_size, grid_size;
+};
 extern "C" cuda_sim_builtin_t cuda_sim_builtin;
 #define threadIdx (cuda_sim_builtin.thread)
 #define blockIdx (cuda_sim_builtin.block)
@@ -66,10 +70,13 @@ CUDA_SIM_HOST inline T cuda_sim_shuffle(int kind, int line, unsigned mask, T v, 
 #define __shfl_up_sync(mask, v, ...) cuda_sim_shuffle(CUDA_SIM_SHFL_UP, __LINE__, mask, v, __VA_ARGS__)
 #define __shfl_down_sync(mask, v, ...) cuda_sim_shuffle(CUDA_SIM_SHFL_DOWN, __LINE__, mask, v, __VA_ARGS__)
 #define __shfl_xor_sync(mask, v, ...) cuda_sim_shuffle(CUDA_SIM_SHFL_XOR, __LINE__, mask, v, __VA_ARGS__)
-CUDA_SIM_HOST inline void cuda_sim_syncwarp(int line, unsigned mask = 0xffffffffu) {
-    cuda_sim_collective(CUDA_SIM_SYNCWARP, line, mask, 0, 0, 32);
-}
-#define __syncwarp(...) cuda_sim_syncwarp(__LINE__, ##__VA_ARGS__)
+struct cuda_sim_at {
+    int line;
+    CUDA_SIM_HOST void syncwarp(unsigned mask = 0xffffffffu) const {
+        cuda_sim_collective(CUDA_SIM_SYNCWARP, line, mask, 0, 0, 32);
+    }
+};
+#define __syncwarp(...) cuda_sim_at{__LINE__}.syncwarp(__VA_ARGS__)
 #define __ballot_sync(mask, p) ((unsigned)cuda_sim_collective(CUDA_SIM_BALLOT, __LINE__, mask, (p) ? 1 : 0, 0, 32))
 #define __any_sync(mask, p) (__ballot_sync(mask, p) != 0)
 #define __all_sync(mask, p) (__ballot_sync(mask, p) == (unsigned)(mask))
@@ -86,14 +93,26 @@ template <class T, class F> CUDA_SIM_HOST inline T cuda_sim_atomic(T *p, F next)
     return old;
 }
 #define CUDA_SIM_ATOMIC(T)                                                                                             \
-    CUDA_SIM_HOST inline T atomicAdd(T *p, T v) { return cuda_sim_atomic(p, [=](T a) { return static_cast<T>(a + v); }); }          \
-    CUDA_SIM_HOST inline T atomicExch(T *p, T v) { return cuda_sim_atomic(p, [=](T) { return v; }); }
+    CUDA_SIM_HOST inline T atomicAdd(T *p, T v) {                                                                      \
+        return cuda_sim_atomic(p, [=](T a) { return static_cast<T>(a + v); });                                         \
+    }                                                                                                                  \
+    CUDA_SIM_HOST inline T atomicExch(T *p, T v) {                                                                     \
+        return cuda_sim_atomic(p, [=](T) { return v; });                                                               \
+    }
 #define CUDA_SIM_ATOMIC_INT(T)                                                                                         \
     CUDA_SIM_ATOMIC(T)                                                                                                 \
-    CUDA_SIM_HOST inline T atomicMin(T *p, T v) { return cuda_sim_atomic(p, [=](T a) { return a < v ? a : v; }); }     \
-    CUDA_SIM_HOST inline T atomicMax(T *p, T v) { return cuda_sim_atomic(p, [=](T a) { return a > v ? a : v; }); }     \
-    CUDA_SIM_HOST inline T atomicAnd(T *p, T v) { return cuda_sim_atomic(p, [=](T a) { return static_cast<T>(a & v); }); }          \
-    CUDA_SIM_HOST inline T atomicOr(T *p, T v) { return cuda_sim_atomic(p, [=](T a) { return static_cast<T>(a | v); }); }           \
+    CUDA_SIM_HOST inline T atomicMin(T *p, T v) {                                                                      \
+        return cuda_sim_atomic(p, [=](T a) { return a < v ? a : v; });                                                 \
+    }                                                                                                                  \
+    CUDA_SIM_HOST inline T atomicMax(T *p, T v) {                                                                      \
+        return cuda_sim_atomic(p, [=](T a) { return a > v ? a : v; });                                                 \
+    }                                                                                                                  \
+    CUDA_SIM_HOST inline T atomicAnd(T *p, T v) {                                                                      \
+        return cuda_sim_atomic(p, [=](T a) { return static_cast<T>(a & v); });                                         \
+    }                                                                                                                  \
+    CUDA_SIM_HOST inline T atomicOr(T *p, T v) {                                                                       \
+        return cuda_sim_atomic(p, [=](T a) { return static_cast<T>(a | v); });                                         \
+    }                                                                                                                  \
     CUDA_SIM_HOST inline T atomicCAS(T *p, T want, T v) {                                                              \
         return cuda_sim_atomic(p, [=](T a) { return a == want ? v : a; });                                             \
     }
@@ -118,23 +137,31 @@ inline int __clz(int v) { return v ? __builtin_clz((unsigned)v) : 32; }
 inline int __ffs(int v) { return __builtin_ffs(v); }
 
 extern "C" {
-#define CUDA_SIM_MATH1(f) double f(double) noexcept; float f##f(float) noexcept;
-#define CUDA_SIM_MATH2(f) double f(double, double) noexcept; float f##f(float, float) noexcept;
-CUDA_SIM_MATH1(exp) CUDA_SIM_MATH1(expm1) CUDA_SIM_MATH1(log) CUDA_SIM_MATH1(log1p) CUDA_SIM_MATH1(sqrt)
-CUDA_SIM_MATH1(floor) CUDA_SIM_MATH1(ceil) CUDA_SIM_MATH1(rint) CUDA_SIM_MATH1(trunc) CUDA_SIM_MATH1(fabs)
-CUDA_SIM_MATH1(sin) CUDA_SIM_MATH1(cos) CUDA_SIM_MATH1(tan) CUDA_SIM_MATH1(asin) CUDA_SIM_MATH1(acos)
-CUDA_SIM_MATH1(atan) CUDA_SIM_MATH1(sinh) CUDA_SIM_MATH1(cosh) CUDA_SIM_MATH1(tanh) CUDA_SIM_MATH1(erf)
-CUDA_SIM_MATH1(exp2) CUDA_SIM_MATH1(log2) CUDA_SIM_MATH2(pow) CUDA_SIM_MATH2(atan2) CUDA_SIM_MATH2(fmod)
-CUDA_SIM_MATH2(fmin) CUDA_SIM_MATH2(fmax) CUDA_SIM_MATH2(copysign)
+#define CUDA_SIM_MATH1(name)                                                                                           \
+    double name(double) noexcept;                                                                                      \
+    float name##f(float) noexcept;
+#define CUDA_SIM_MATH2(name)                                                                                           \
+    double name(double, double) noexcept;                                                                              \
+    float name##f(float, float) noexcept;
+CUDA_SIM_MATH1(exp)
+CUDA_SIM_MATH1(expm1)
+CUDA_SIM_MATH1(log) CUDA_SIM_MATH1(log1p) CUDA_SIM_MATH1(sqrt) CUDA_SIM_MATH1(floor) CUDA_SIM_MATH1(ceil)
+    CUDA_SIM_MATH1(rint) CUDA_SIM_MATH1(trunc) CUDA_SIM_MATH1(fabs) CUDA_SIM_MATH1(sin) CUDA_SIM_MATH1(cos)
+        CUDA_SIM_MATH1(tan) CUDA_SIM_MATH1(asin) CUDA_SIM_MATH1(acos) CUDA_SIM_MATH1(atan) CUDA_SIM_MATH1(sinh)
+            CUDA_SIM_MATH1(cosh) CUDA_SIM_MATH1(tanh) CUDA_SIM_MATH1(erf) CUDA_SIM_MATH1(exp2) CUDA_SIM_MATH1(log2)
+                CUDA_SIM_MATH2(pow) CUDA_SIM_MATH2(atan2) CUDA_SIM_MATH2(fmod) CUDA_SIM_MATH2(fmin) CUDA_SIM_MATH2(fmax)
+                    CUDA_SIM_MATH2(copysign)
 }
 
 /* ---- launching ---- */
 /* From C++ in the same text: cuda_sim_launch(grid, block, shared_bytes, kernel, arguments...).  Host buffers must have
  * been made with sim_buffer_new.  False: the device found a fault. */
-extern "C" bool cuda_sim_run(uint3 grid, uint3 block, unsigned long long shared_bytes, void (*entry)(void *), void *user);
+extern "C" bool cuda_sim_run(uint3 grid, uint3 block, unsigned long long shared_bytes, void (*entry)(void *),
+                             void *user);
 template <class F> CUDA_SIM_HOST void cuda_sim_entry(void *user) { (*static_cast<F *>(user))(); }
 template <class... A, class... B>
-CUDA_SIM_HOST bool cuda_sim_launch(dim3 grid, dim3 block, unsigned long long shared_bytes, void (*fn)(A...), B... args) {
+CUDA_SIM_HOST bool cuda_sim_launch(dim3 grid, dim3 block, unsigned long long shared_bytes, void (*fn)(A...),
+                                   B... args) {
     auto call = [=]() CUDA_SIM_HOST { fn(static_cast<A>(args)...); };
     return cuda_sim_run(uint3{grid.x, grid.y, grid.z}, uint3{block.x, block.y, block.z}, shared_bytes,
                         cuda_sim_entry<decltype(call)>, &call);
@@ -142,7 +169,9 @@ CUDA_SIM_HOST bool cuda_sim_launch(dim3 grid, dim3 block, unsigned long long sha
 /* From C: sim_build.c appends one CUDA_SIM_EXPORT for each __global__ function; arguments as for cuLaunchKernel. */
 template <unsigned long... I> struct cuda_sim_indices {};
 template <unsigned long N, unsigned long... I> struct cuda_sim_count : cuda_sim_count<N - 1, N - 1, I...> {};
-template <unsigned long... I> struct cuda_sim_count<0, I...> { using type = cuda_sim_indices<I...>; };
+template <unsigned long... I> struct cuda_sim_count<0, I...> {
+    using type = cuda_sim_indices<I...>;
+};
 template <class... A, unsigned long... I>
 CUDA_SIM_HOST void cuda_sim_apply(void (*fn)(A...), void **args, cuda_sim_indices<I...>) {
     fn(*static_cast<A *>(args[I])...);

@@ -49,8 +49,8 @@ typedef enum sim_order { SIM_ASCENDING, SIM_DESCENDING, SIM_RANDOM } sim_order;
 typedef struct sim_launch_config {
     sim_dim3 grid, block;
     size_t shared_bytes; /* dynamic shared memory */
-    sim_order order;     /* in which threads and blocks run; SIM_RANDOM also switches threads at memory accesses */
-    uint64_t seed;       /* of SIM_RANDOM */
+    sim_order order; /* in which threads and blocks run; SIM_RANDOM also switches threads at memory accesses */
+    uint64_t seed; /* of SIM_RANDOM */
 } sim_launch_config;
 
 /* args: a pointer to each argument, as for cuLaunchKernel; n_args is checked. false: see sim_fault(). */

@@ -114,29 +114,52 @@ static char *read_all(const char *path) {
     return s;
 }
 
+/* __CUDACC_RTC__: as under NVRTC, where a text has no headers.  No builtins and no contraction: pow(x, 2) must be the
+ * library's, and every operation rounds. */
+static const char *const options[] = {"-x",
+                                      "c++",
+                                      "-std=c++17",
+                                      "-O1",
+                                      "-g0",
+                                      "-fPIC",
+                                      "-shared",
+                                      "-fsanitize=thread",
+                                      "-ffp-contract=off",
+                                      "-fno-builtin",
+                                      "-fno-exceptions",
+                                      "-fno-rtti",
+                                      "-nostdlib",
+                                      "-Wall",
+                                      "-Wextra",
+                                      "-Wno-unknown-pragmas",
+                                      "-Wno-unused-function",
+                                      "-Wno-unused-parameter",
+                                      "-D__CUDACC_RTC__",
+                                      "-include",
+                                      CUDA_SIM_HEADER};
+/* Without the second of them the read in `x = x + 1` is not checked. */
+static const char *const clang_options[] = {"-fno-sanitize-link-runtime", "-mllvm",
+                                            "-tsan-instrument-read-before-write=1", "-fno-vectorize",
+                                            "-fno-slp-vectorize"};
+#define COUNT(a) (sizeof(a) / sizeof *(a))
+
 static bool run_compiler(const char *source, const char *object, const char *messages) {
     const char *cxx = getenv("CUDA_SIM_CXX") ? getenv("CUDA_SIM_CXX") : "clang++-19";
-    bool clang = strstr(cxx, "clang") != NULL;
-    char *argv[40] = {(char *)cxx, "-x", "c++", "-std=c++17", "-O1", "-g0", "-fPIC", "-shared", "-fsanitize=thread",
-                      "-ffp-contract=off", "-fno-builtin", "-fno-exceptions", "-fno-rtti", "-nostdlib", "-Wall", "-Wextra",
-                      "-Wno-unknown-pragmas", "-Wno-unused-function", "-Wno-unused-parameter", "-include", CUDA_SIM_HEADER,
-                      (char *)source, "-o", (char *)object};
-    int n = 0; /* __CUDACC_RTC__: as under NVRTC, where a text has no headers */
-    while (argv[n])
-        n++;
-    if (clang) { /* without these the first read of `x = x + 1` is not checked */
-        argv[n++] = "-fno-sanitize-link-runtime";
-        argv[n++] = "-mllvm";
-        argv[n++] = "-tsan-instrument-read-before-write=1";
-        argv[n++] = "-fno-vectorize";
-        argv[n++] = "-fno-slp-vectorize";
-    }
+    const char *argv[COUNT(options) + COUNT(clang_options) + 5] = {cxx};
+    size_t n = 1;
+    for (size_t i = 0; i < COUNT(options); i++)
+        argv[n++] = options[i];
+    for (size_t i = 0; strstr(cxx, "clang") && i < COUNT(clang_options); i++)
+        argv[n++] = clang_options[i];
+    argv[n++] = source;
+    argv[n++] = "-o";
+    argv[n] = object;
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, 1, messages, O_WRONLY | O_CREAT | O_TRUNC, 0600);
     posix_spawn_file_actions_adddup2(&actions, 1, 2);
     pid_t pid;
-    int status = -1, rc = posix_spawnp(&pid, cxx, &actions, NULL, argv, environ);
+    int status = -1, rc = posix_spawnp(&pid, cxx, &actions, NULL, (char *const *)argv, environ);
     posix_spawn_file_actions_destroy(&actions);
     while (rc == 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
@@ -186,7 +209,8 @@ sim_module *sim_module_new(const char *text, const char *work_dir, char **log) {
         free(dir);
         return NULL;
     }
-    char *source = format("%s/kernel.cu", dir), *object = format("%s/kernel.so", dir), *messages = format("%s/log", dir);
+    char *source = format("%s/kernel.cu", dir), *object = format("%s/kernel.so", dir),
+         *messages = format("%s/log", dir);
     sim_module *m = NULL;
     if (source && object && messages && write_text(source, text)) {
         bool ok = run_compiler(source, object, messages);

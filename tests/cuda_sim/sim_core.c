@@ -178,10 +178,11 @@ bool sim_launch(sim_module *m, const char *kernel, const sim_launch_config *conf
 }
 
 /* Launches from C++ inside a text (cuda_sim_launch): ascending order, shared memory as the last sim_launch left it. */
-SIM_API bool cuda_sim_run(sim_uint3 grid, sim_uint3 block, unsigned long long shared_bytes, void (*entry)(void *), void *user);
+SIM_API bool cuda_sim_run(sim_uint3 grid, sim_uint3 block, unsigned long long shared_bytes, void (*entry)(void *),
+                          void *user);
 bool cuda_sim_run(sim_uint3 grid, sim_uint3 block, unsigned long long shared_bytes, void (*entry)(void *), void *user) {
     begin();
-    sim_launch_config c = {.grid = {grid.x, grid.y, grid.z}, .block = {block.x, block.y, block.z},
-                           .shared_bytes = (size_t)shared_bytes};
+    sim_launch_config c = {
+        .grid = {grid.x, grid.y, grid.z}, .block = {block.x, block.y, block.z}, .shared_bytes = (size_t)shared_bytes};
     return check_config(&c) && run(&c, entry, user);
 }

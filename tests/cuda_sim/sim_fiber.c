@@ -44,7 +44,8 @@ static void first_run(void) {
 static bool make_stack(sim_thread *t) {
     if (t->stack)
         return true;
-    void *p = mmap(NULL, SIM_STACK_BYTES + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *p =
+        mmap(NULL, SIM_STACK_BYTES + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED || mprotect(p, 4096, PROT_NONE) != 0)
         return false;
     t->stack = (char *)p + 4096;

@@ -21,7 +21,7 @@ typedef struct sim_thread {
     /* clock[u]: the last step of lane u of this warp that is known to have happened before; clock[own] is its own */
     uint32_t clock[SIM_WARP];
     void *stack; /* lowest address */
-    void *sp;    /* saved by the switch */
+    void *sp; /* saved by the switch */
     void *fake_stack;
 } sim_thread;
 
@@ -31,7 +31,7 @@ typedef struct sim_range {
 
 typedef struct sim_device {
     sim_thread *threads; /* SIM_MAX_THREADS, stacks are kept between launches */
-    unsigned n_threads;  /* of the block */
+    unsigned n_threads; /* of the block */
     unsigned n_exited, n_at_barrier;
     unsigned block_index;
     sim_thread *current; /* NULL outside of kernels */
@@ -52,7 +52,7 @@ extern sim_device sim_dev;
 /* ---- sim_core.c ---- */
 /* Ends the launch; does not return when called from a kernel. */
 void sim_fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-void sim_wait(void);    /* the current thread gives way until it is SIM_READY again */
+void sim_wait(void); /* the current thread gives way until it is SIM_READY again */
 void sim_preempt(void); /* perhaps lets another thread run */
 unsigned sim_random(unsigned n); /* 0 .. n - 1 */
 typedef struct sim_uint3 {
@@ -65,8 +65,8 @@ extern SIM_API sim_builtin cuda_sim_builtin;
 
 /* ---- sim_fiber.c ---- */
 bool sim_fiber_prepare(sim_thread *t, void (*body)(void)); /* makes the stack when there is none */
-void sim_fiber_enter(sim_thread *t);                       /* host to thread; returns when the thread leaves */
-void sim_fiber_leave(sim_thread *t, bool for_good);        /* thread to host */
+void sim_fiber_enter(sim_thread *t); /* host to thread; returns when the thread leaves */
+void sim_fiber_leave(sim_thread *t, bool for_good); /* thread to host */
 
 /* ---- sim_warp.c ---- */
 void sim_warp_on_exit(sim_thread *t);

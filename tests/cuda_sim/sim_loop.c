@@ -31,12 +31,21 @@ static int64_t lead(const ir_func *f, const ir_call_data *call, ir_role role) {
     const ir_graph_data *g = call->graph;
     int64_t units = (call->n_rows + f->rows_per_unit - 1) / f->rows_per_unit;
     switch (role) {
-    case IR_SRC: return g ? g->n_src : 0;
-    case IR_DST: case IR_NODE: return call->n_rows;
-    case IR_EDGE_FIELD: case IR_OUT_EDGE: return g ? g->n_edges : 0;
-    case IR_OUT_ROW: return units;
-    case IR_PARAM_FIELD: case IR_OUT_PARAM: return 1;
-    case IR_GRAPH_FIELD: break;
+    case IR_SRC:
+        return g ? g->n_src : 0;
+    case IR_DST:
+    case IR_NODE:
+        return call->n_rows;
+    case IR_EDGE_FIELD:
+    case IR_OUT_EDGE:
+        return g ? g->n_edges : 0;
+    case IR_OUT_ROW:
+        return units;
+    case IR_PARAM_FIELD:
+    case IR_OUT_PARAM:
+        return 1;
+    case IR_GRAPH_FIELD:
+        break;
     }
     BASE_BUG("role %d in a loop function", (int)role);
 }
@@ -112,7 +121,8 @@ static bool take_results(launch *l, base_str *err) {
             continue;
         size_t bytes = sim_param_bytes(l->f, l->call, i), missing = sim_buffer_unwritten(l->buffers[i]);
         if (missing) {
-            base_str_addf(err, "@%s left %zu of %zu bytes of '%s' unwritten", l->f->name, missing, bytes, l->f->params[i].name);
+            base_str_addf(err, "@%s left %zu of %zu bytes of '%s' unwritten", l->f->name, missing, bytes,
+                          l->f->params[i].name);
             return false;
         }
         memcpy(l->call->out[out++], sim_buffer_data(l->buffers[i]), bytes);
@@ -133,7 +143,8 @@ static bool run(launch *l, sim_module *m, const char *name, const sim_loop_optio
         base_str_add(err, "out of memory");
         return false;
     }
-    sim_launch_config c = {.grid = {blocks, 1, 1}, .block = {(unsigned)l->info->block, 1, 1}, .order = o->order, .seed = o->seed};
+    sim_launch_config c = {
+        .grid = {blocks, 1, 1}, .block = {(unsigned)l->info->block, 1, 1}, .order = o->order, .seed = o->seed};
     char kernel[256];
     snprintf(kernel, sizeof kernel, "%s_rows%d", name, o->wide && l->info->walks_edges ? 64 : 32);
     if (!sim_launch(m, kernel, &c, l->args, l->n_args)) {
@@ -143,8 +154,8 @@ static bool run(launch *l, sim_module *m, const char *name, const sim_loop_optio
     return take_results(l, err);
 }
 
-bool sim_run_loop(sim_module *m, const char *name, const ir_func *f, const ir_call_data *call, const sim_loop_options *o,
-                  base_str *err) {
+bool sim_run_loop(sim_module *m, const char *name, const ir_func *f, const ir_call_data *call,
+                  const sim_loop_options *o, base_str *err) {
     char symbol[256];
     snprintf(symbol, sizeof symbol, "%s_launch", name);
     launch l = {.f = f, .call = call, .info = sim_module_find(m, symbol)};

@@ -14,8 +14,8 @@ typedef struct sim_loop_options {
 
 /* Runs kernel `name` (as emitted for f) over all units of call.  Inputs are read-only, results unwritten before; after a
  * good launch every byte of a result must have been written.  false: the report of the device, or what else is wrong. */
-bool sim_run_loop(sim_module *m, const char *name, const ir_func *f, const ir_call_data *call, const sim_loop_options *o,
-                  base_str *err);
+bool sim_run_loop(sim_module *m, const char *name, const ir_func *f, const ir_call_data *call,
+                  const sim_loop_options *o, base_str *err);
 /* Bytes of the array of parameter i. */
 size_t sim_param_bytes(const ir_func *f, const ir_call_data *call, size_t i);
 

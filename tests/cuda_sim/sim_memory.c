@@ -190,12 +190,13 @@ static bool ordered(const access_record *before, const sim_thread *now) {
     return other / SIM_WARP == now->index / SIM_WARP && now->clock[other % SIM_WARP] >= before->clock;
 }
 
-static void check_race(const sim_buffer *b, size_t at, const access_record *before, const access_record *now, const char *what) {
+static void check_race(const sim_buffer *b, size_t at, const access_record *before, const access_record *now,
+                       const char *what) {
     if ((before->atomic && now->atomic) || ordered(before, sim_dev.current))
         return;
     uint32_t other = before->thread - 1;
-    sim_fail("data race on byte %zu of '%s': %s, and block %u, thread %u with nothing between to order them", at, b->name,
-             what, other / sim_dev.n_threads, other % sim_dev.n_threads);
+    sim_fail("data race on byte %zu of '%s': %s, and block %u, thread %u with nothing between to order them", at,
+             b->name, what, other / sim_dev.n_threads, other % sim_dev.n_threads);
 }
 
 static void note_read(cell *c, const access_record *now) {

@@ -9,8 +9,8 @@
 #include <string.h>
 
 enum { SHFL, SHFL_UP, SHFL_DOWN, SHFL_XOR, BALLOT, SYNCWARP }; /* as in cuda_sim.h */
-static const char *const kind_names[] = {"__shfl_sync",   "__shfl_up_sync", "__shfl_down_sync", "__shfl_xor_sync",
-                                         "__ballot_sync", "__syncwarp"};
+static const char *const kind_names[] = {"__shfl_sync",     "__shfl_up_sync", "__shfl_down_sync",
+                                         "__shfl_xor_sync", "__ballot_sync",  "__syncwarp"};
 
 SIM_API void cuda_sim_barrier(int line);
 SIM_API uint64_t cuda_sim_collective(int kind, int line, unsigned mask, uint64_t bits, int lane, int width);
@@ -33,7 +33,8 @@ void cuda_sim_barrier(int line) {
     for (unsigned i = 0; i < sim_dev.n_threads; i++) {
         const sim_thread *o = &sim_dev.threads[i];
         if (o->state == SIM_AT_BARRIER && o->line != line)
-            sim_fail("divergent barrier: __syncthreads at line %d, while thread %u waits at line %d", line, o->index, o->line);
+            sim_fail("divergent barrier: __syncthreads at line %d, while thread %u waits at line %d", line, o->index,
+                     o->line);
     }
     t->line = line;
     t->state = SIM_AT_BARRIER;
@@ -82,8 +83,8 @@ static void check_arrival(const sim_thread *t) {
         if (o->state == SIM_AT_BARRIER)
             sim_fail("%s at line %d: lane %u waits at __syncthreads, line %d", name, t->line, l, o->line);
         if (o->state == SIM_AT_COLLECTIVE && (o->mask != t->mask || o->kind != t->kind || o->line != t->line))
-            sim_fail("%s at line %d with mask 0x%08x, while lane %u waits at %s, line %d, with mask 0x%08x", name, t->line,
-                     t->mask, l, kind_names[o->kind], o->line, o->mask);
+            sim_fail("%s at line %d with mask 0x%08x, while lane %u waits at %s, line %d, with mask 0x%08x", name,
+                     t->line, t->mask, l, kind_names[o->kind], o->line, o->mask);
     }
     if (t->kind <= SHFL_XOR && !(t->mask >> source_lane(t) & 1))
         sim_fail("%s at line %d reads lane %u, which is not in mask 0x%08x", name, t->line, source_lane(t), t->mask);
@@ -163,7 +164,8 @@ void sim_explain_deadlock(void) {
     for (unsigned i = 0; i < sim_dev.n_threads && n + 128 < sizeof text; i++) {
         const sim_thread *t = &sim_dev.threads[i];
         if (t->state == SIM_AT_BARRIER)
-            n += (size_t)snprintf(text + n, sizeof text - n, "\n  thread %u waits at __syncthreads, line %d", i, t->line);
+            n += (size_t)snprintf(text + n, sizeof text - n, "\n  thread %u waits at __syncthreads, line %d", i,
+                                  t->line);
         else if (t->state == SIM_AT_COLLECTIVE)
             n += (size_t)snprintf(text + n, sizeof text - n, "\n  thread %u waits at %s, line %d, mask 0x%08x", i,
                                   kind_names[t->kind], t->line, t->mask);

@@ -28,17 +28,20 @@ static void compile_all(const char *path, int opt_level) {
     emitted e = emitted_new(path, opt_level, 0);
     for (size_t i = 0; i < sizeof archs / sizeof *archs; i++) {
         base_str cubin = {0}, log = {0}, err = {0};
-        cr_assert(drv_nvrtc_compile(n, base_str_text(&e.text), "test.cu", archs[i], &cubin, &log), "%s: %s", archs[i], base_str_text(&log));
+        cr_assert(drv_nvrtc_compile(n, base_str_text(&e.text), "test.cu", archs[i], &cubin, &log), "%s: %s", archs[i],
+                  base_str_text(&log));
         cr_assert(log.len == 0, "%s: the compiler complains: %s", archs[i], base_str_text(&log));
         drv_kernel_usage *k;
         size_t n_kernels, n_loops = 0;
         cr_assert(drv_cubin_usage(e.arena, cubin.data, cubin.len, &k, &n_kernels, &err), "%s", base_str_text(&err));
-        for (size_t f = 0; f < e.m->n_funcs; f++) n_loops += e.m->funcs[f]->level == IR_LEVEL_LOOP;
+        for (size_t f = 0; f < e.m->n_funcs; f++)
+            n_loops += e.m->funcs[f]->level == IR_LEVEL_LOOP;
         cr_assert(n_kernels >= n_loops && n_kernels <= 2 * n_loops, "%zu kernels of %zu functions", n_kernels, n_loops);
         for (size_t j = 0; j < n_kernels; j++) {
-            cr_assert(k[j].registers > 0 && k[j].registers <= 255, "%s: %lld registers", k[j].name, (long long)k[j].registers);
-            cr_assert(k[j].local_bytes == 0, "%s, %s: %lld bytes of local memory a thread (%lld registers): it spills", archs[i], k[j].name,
-                      (long long)k[j].local_bytes, (long long)k[j].registers);
+            cr_assert(k[j].registers > 0 && k[j].registers <= 255, "%s: %lld registers", k[j].name,
+                      (long long)k[j].registers);
+            cr_assert(k[j].local_bytes == 0, "%s, %s: %lld bytes of local memory a thread (%lld registers): it spills",
+                      archs[i], k[j].name, (long long)k[j].local_bytes, (long long)k[j].registers);
         }
         base_str_fini(&cubin), base_str_fini(&log), base_str_fini(&err);
     }
@@ -54,9 +57,10 @@ Test(nvrtc, width_64, .timeout = 100) { compile_all(KERNELS "width64.tg", 3); }
 /* The check above can fail: a kernel with an array that cannot be in registers has a stack frame. */
 Test(nvrtc, local_memory_is_seen) {
     drv_nvrtc *n = open_or_skip();
-    const char *text = "extern \"C\" __global__ void k(const int *at, float *out) { float a[64]; __shared__ float s[32];\n"
-                       "for (int i = 0; i < 64; ++i) a[at[i]] = (float)i; s[threadIdx.x] = a[at[64]]; __syncthreads();\n"
-                       "out[threadIdx.x] = s[31 - threadIdx.x]; }\n";
+    const char *text =
+        "extern \"C\" __global__ void k(const int *at, float *out) { float a[64]; __shared__ float s[32];\n"
+        "for (int i = 0; i < 64; ++i) a[at[i]] = (float)i; s[threadIdx.x] = a[at[64]]; __syncthreads();\n"
+        "out[threadIdx.x] = s[31 - threadIdx.x]; }\n";
     base_arena *arena = base_arena_new();
     base_str cubin = {0}, log = {0}, err = {0};
     cr_assert(drv_nvrtc_compile(n, text, "k.cu", "sm_90", &cubin, &log), "%s", base_str_text(&log));
@@ -72,7 +76,8 @@ Test(nvrtc, local_memory_is_seen) {
         char *part = malloc(i + 1);
         memcpy(part, cubin.data, i);
         err.len = 0;
-        if (!drv_cubin_usage(arena, part, i, &k, &count, &err)) cr_assert(err.len > 0);
+        if (!drv_cubin_usage(arena, part, i, &k, &count, &err))
+            cr_assert(err.len > 0);
         free(part);
     }
     base_str_fini(&cubin), base_str_fini(&log), base_str_fini(&err);
@@ -84,9 +89,11 @@ Test(nvrtc, errors_say_what_is_wrong) {
     drv_nvrtc *n = open_or_skip();
     base_str cubin = {0}, log = {0};
     cr_assert(!drv_nvrtc_compile(n, "", "k.cu", "sm_1", &cubin, &log));
-    cr_assert(strstr(base_str_text(&log), "does not know the architecture 'sm_1'; it knows sm_"), "%s", base_str_text(&log));
+    cr_assert(strstr(base_str_text(&log), "does not know the architecture 'sm_1'; it knows sm_"), "%s",
+              base_str_text(&log));
     base_str_fini(&log);
-    cr_assert(!drv_nvrtc_compile(n, "extern \"C\" __global__ void k() { nothing(); }\n", "k.cu", "sm_90", &cubin, &log));
+    cr_assert(
+        !drv_nvrtc_compile(n, "extern \"C\" __global__ void k() { nothing(); }\n", "k.cu", "sm_90", &cubin, &log));
     cr_assert(strstr(base_str_text(&log), "k.cu(1): error"), "%s", base_str_text(&log));
     base_str_fini(&log);
     cr_assert(!drv_nvrtc_has_arch(n, "sm_90b") && drv_nvrtc_has_arch(n, "sm_90") && drv_nvrtc_has_arch(n, "sm_90a"));
@@ -97,11 +104,14 @@ Test(nvrtc, no_library_there) { /* needs no NVRTC */
     base_str err = {0};
     setenv("TIGA_NVRTC", "/nowhere/libnvrtc.so", 1);
     cr_assert(!drv_nvrtc_open(&err));
-    cr_assert(strstr(base_str_text(&err), "TIGA_NVRTC names '/nowhere/libnvrtc.so', which cannot be opened"), "%s", base_str_text(&err));
+    cr_assert(strstr(base_str_text(&err), "TIGA_NVRTC names '/nowhere/libnvrtc.so', which cannot be opened"), "%s",
+              base_str_text(&err));
     base_str_fini(&err);
     setenv("TIGA_NVRTC", "libz.so.1", 1);
     cr_assert(!drv_nvrtc_open(&err));
-    cr_assert(strstr(base_str_text(&err), "no function 'nvrtcVersion'") || strstr(base_str_text(&err), "cannot be opened"), "%s", base_str_text(&err));
+    cr_assert(strstr(base_str_text(&err), "no function 'nvrtcVersion'") ||
+                  strstr(base_str_text(&err), "cannot be opened"),
+              "%s", base_str_text(&err));
     base_str_fini(&err);
 }
 

@@ -17,14 +17,16 @@ static sim_module *build(const char *text) {
 }
 
 /* A kernel `k(int *a, int n)` over n ints that hold 0 .. n - 1, or nothing. */
-static bool launch(const char *text, unsigned blocks, unsigned threads, int n, bool filled, sim_order order, uint64_t seed, int *out) {
+static bool launch(const char *text, unsigned blocks, unsigned threads, int n, bool filled, sim_order order,
+                   uint64_t seed, int *out) {
     sim_module *m = build(text);
     int *start = malloc((size_t)n * sizeof *start);
     for (int i = 0; i < n; i++)
         start[i] = i;
     sim_buffer *b = sim_buffer_new("a", (size_t)n * sizeof *start, filled ? start : NULL, false);
     void *a = sim_buffer_data(b), *args[] = {&a, &n};
-    sim_launch_config c = {.grid = {blocks, 1, 1}, .block = {threads, 1, 1}, .shared_bytes = 256, .order = order, .seed = seed};
+    sim_launch_config c = {
+        .grid = {blocks, 1, 1}, .block = {threads, 1, 1}, .shared_bytes = 256, .order = order, .seed = seed};
     bool ok = sim_launch(m, "k", &c, args, 2);
     if (ok && out)
         memcpy(out, a, (size_t)n * sizeof *out);
@@ -37,11 +39,13 @@ static bool launch(const char *text, unsigned blocks, unsigned threads, int n, b
 /* The launch must fail with a report that contains `what`, in each order of threads. */
 static void expect_fault(const char *body, const char *what, bool filled) {
     char text[4096];
-    snprintf(text, sizeof text, "extern \"C\" __global__ void __launch_bounds__(64) k(int *a, int n) { (void)n;\n%s\n}\n", body);
+    snprintf(text, sizeof text,
+             "extern \"C\" __global__ void __launch_bounds__(64) k(int *a, int n) { (void)n;\n%s\n}\n", body);
     for (int order = SIM_ASCENDING; order <= SIM_RANDOM; order++) {
         bool ok = launch(text, 1, 64, 64, filled, (sim_order)order, 7, NULL);
         cr_assert(!ok, "not caught in order %d: %s", order, body);
-        cr_assert(strstr(sim_fault(), what), "order %d of %s\nreports: %s\ninstead of: %s", order, body, sim_fault(), what);
+        cr_assert(strstr(sim_fault(), what), "order %d of %s\nreports: %s\ninstead of: %s", order, body, sim_fault(),
+                  what);
     }
 }
 
@@ -92,7 +96,8 @@ Test(results, eight_byte_shuffle_and_double) {
     for (int i = 0; i < 64; i++)
         want[i] = i ^ 1;
     expect_ints(ME "double d = a[i] + 0.25; long long l = __shfl_xor_sync(~0u, (long long)a[i] << 33, 1);"
-                   "a[i] = __shfl_xor_sync(~0u, d, 1) == (double)(l >> 33) + 0.25 ? (int)(l >> 33) : -1;", 1, want, 64);
+                   "a[i] = __shfl_xor_sync(~0u, d, 1) == (double)(l >> 33) + 0.25 ? (int)(l >> 33) : -1;",
+                1, want, 64);
 }
 
 Test(results, half_warps_diverge) { /* two teams of a warp make a different number of rounds */
@@ -105,7 +110,8 @@ Test(results, half_warps_diverge) { /* two teams of a warp make a different numb
                    "for (int r = 0; r <= i / 16; r++) { int v = a[i];"
                    "  for (int d = 8; d; d /= 2) v += __shfl_xor_sync(m, v, d, 16);"
                    "  sum += v; }"
-                   "a[i] = sum;", 1, want, 64);
+                   "a[i] = sum;",
+                1, want, 64);
 }
 
 Test(results, atomics_and_grid) {
@@ -146,7 +152,8 @@ Test(faults, misaligned) { expect_fault(ME "*(long long *)(a + 1) = i;", "misali
 
 Test(faults, read_of_unwritten_memory) {
     expect_fault(ME "a[i] += 1;", "which nobody has written", false);
-    expect_fault(ME "__shared__ int s[64]; if (i < 63) s[i] = i; __syncthreads(); a[i] = s[i];", "static shared memory', which nobody has written", true);
+    expect_fault(ME "__shared__ int s[64]; if (i < 63) s[i] = i; __syncthreads(); a[i] = s[i];",
+                 "static shared memory', which nobody has written", true);
 }
 
 Test(faults, shared_memory_does_not_outlive_its_block) {
@@ -185,11 +192,16 @@ Test(faults, warp_collectives) {
     expect_fault(ME "if (i % 32 < 20) a[i] = __shfl_xor_sync(0xfffffu, i, 16);", "which is not in mask", true);
     expect_fault(ME "a[i] = __shfl_sync(0xffffu, i, 0, 16);", "does not name the calling lane", true);
     expect_fault(ME "if (i == 4) return; a[i] = __shfl_xor_sync(~0u, i, 1);", "exit", true);
-    expect_fault(ME "if (i & 1) a[i] = __shfl_xor_sync(~0u, i, 1); else a[i] = __shfl_xor_sync(~1u, i, 2);", "mask", true);
-    expect_fault(ME "if (i & 1) a[i] = __shfl_xor_sync(~0u, i, 1);\nelse a[i] = __shfl_xor_sync(~0u, i, 2);", "while lane", true);
-    expect_fault(ME "if (i & 1) a[i] = __shfl_xor_sync(~0u, i, 1); else a[i] = (int)__ballot_sync(~0u, 1);", "while lane", true);
+    expect_fault(ME "if (i & 1) a[i] = __shfl_xor_sync(~0u, i, 1); else a[i] = __shfl_xor_sync(~1u, i, 2);", "mask",
+                 true);
+    expect_fault(ME "if (i & 1) a[i] = __shfl_xor_sync(~0u, i, 1);\nelse a[i] = __shfl_xor_sync(~0u, i, 2);",
+                 "while lane", true);
+    expect_fault(ME "if (i & 1) a[i] = __shfl_xor_sync(~0u, i, 1); else a[i] = (int)__ballot_sync(~0u, 1);",
+                 "while lane", true);
     expect_fault(ME "a[i] = __shfl_sync(~0u, i, 0, 12);", "not a power of two", true);
-    expect_fault(ME "if (i < 32) a[i] = __shfl_sync(~0u, i, 0);\nif (i == 40) __syncthreads(); else if (i >= 32) a[i] = __shfl_sync(~0u, i, 0);", "", true);
+    expect_fault(ME "if (i < 32) a[i] = __shfl_sync(~0u, i, 0);\nif (i == 40) __syncthreads(); else if (i >= 32) a[i] "
+                    "= __shfl_sync(~0u, i, 0);",
+                 "", true);
 }
 
 Test(faults, activemask_promises_only_the_caller) {
@@ -197,8 +209,10 @@ Test(faults, activemask_promises_only_the_caller) {
 }
 
 Test(faults, another_threads_stack) {
-    expect_fault(ME "__shared__ int *p; int own = i; int *volatile q = &own; if (i == 0) p = q; __syncthreads(); a[i] = *p;"
-                    "__syncthreads(); own = *q;", "in the local memory of thread 0", true);
+    expect_fault(
+        ME "__shared__ int *p; int own = i; int *volatile q = &own; if (i == 0) p = q; __syncthreads(); a[i] = *p;"
+           "__syncthreads(); own = *q;",
+        "in the local memory of thread 0", true);
 }
 
 Test(faults, read_only_buffer_and_wrong_call) {
@@ -228,7 +242,8 @@ Test(faults, text_that_does_not_compile) {
 }
 
 Test(unwritten, counts_bytes_that_no_kernel_wrote) {
-    sim_module *m = build("extern \"C\" __global__ void k(float *a) { if (threadIdx.x != 3) a[threadIdx.x] = 1.0f; }\n");
+    sim_module *m =
+        build("extern \"C\" __global__ void k(float *a) { if (threadIdx.x != 3) a[threadIdx.x] = 1.0f; }\n");
     sim_buffer *b = sim_buffer_new("out", 32 * sizeof(float), NULL, false);
     void *a = sim_buffer_data(b), *args[] = {&a};
     sim_launch_config c = {.grid = {1, 1, 1}, .block = {32, 1, 1}};
