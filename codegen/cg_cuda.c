@@ -289,13 +289,11 @@ static void banner(cg_text *w, const cg_options *o) {
 
 static bool loops(const ir_module *m, base_arena *arena, cg_helpers *h, bool (*trees)[CG_DTYPES], cg_text *out,
                   base_str *err) {
-    cg_names names;
-    cg_names_init(&names, arena);
     for (size_t i = 0; i < m->n_funcs; ++i) {
         if (m->funcs[i]->level != IR_LEVEL_LOOP)
             continue;
         cg_cuda c = {.m = m, .f = m->funcs[i], .arena = arena, .help = h, .team_collapse = trees, .err = err};
-        if (!function(&c, cg_name(&names, m->funcs[i]->name), out))
+        if (!function(&c, cg_symbol(m, arena, m->funcs[i]->name), out))
             return false;
     }
     return true;
