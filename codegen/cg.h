@@ -17,8 +17,8 @@ typedef struct cg_text {
 void cg_line(cg_text *w, const char *fmt, ...) BASE_PRINTF(2, 3); /* one indented line */
 void cg_blank(cg_text *w);
 void cg_open(cg_text *w, const char *fmt, ...) BASE_PRINTF(2, 3); /* "... {" and one level in */
-void cg_close(cg_text *w, const char *after);                     /* "}" after; one level out */
-void cg_raw(cg_text *w, const char *text);                        /* as it is; may hold many lines */
+void cg_close(cg_text *w, const char *after); /* "}" after; one level out */
+void cg_raw(cg_text *w, const char *text); /* as it is; may hold many lines */
 /* The text as a C string literal, one literal a line at `\n`, cut so that no line grows long. */
 void cg_string_literal(cg_text *w, const char *text);
 /* A block comment; `*` `/` pairs inside the text are broken up. */
@@ -32,8 +32,8 @@ typedef struct cg_names {
     size_t n, cap;
 } cg_names;
 void cg_names_init(cg_names *names, base_arena *arena);
-size_t cg_names_mark(const cg_names *names);              /* scopes: names taken after the mark are free again ... */
-void cg_names_release(cg_names *names, size_t mark);      /* ... after the release */
+size_t cg_names_mark(const cg_names *names); /* scopes: names taken after the mark are free again ... */
+void cg_names_release(cg_names *names, size_t mark); /* ... after the release */
 /* A valid identifier like `want`, not a keyword of C, C++ or CUDA, nothing of ours, and not in use; then in use. */
 const char *cg_name(cg_names *names, const char *want);
 /* The same with no scope: characters that no identifier may hold become '_', reserved words get a '_'. */
@@ -44,12 +44,12 @@ bool cg_is_reserved(const char *word);
 #define CG_DTYPES 5 /* IR_BOOL .. IR_F64 */
 typedef struct cg_helpers {
     bool scalar[IR_OP_COUNT][CG_DTYPES][CG_DTYPES]; /* operation, dtype of the operands, dtype of the result */
-    bool collapse[IR_KIND_COUNT_][CG_DTYPES];       /* the tree over 16 partial results */
-    bool arg_better[IR_KIND_COUNT_][CG_DTYPES];     /* does (value, edge) win under argmin / argmax */
+    bool collapse[IR_KIND_COUNT_][CG_DTYPES]; /* the tree over 16 partial results */
+    bool arg_better[IR_KIND_COUNT_][CG_DTYPES]; /* does (value, edge) win under argmin / argmax */
     bool math, source;
 } cg_helpers;
 
-const char *cg_ctype(ir_dtype t);   /* of a value: bool int32_t int64_t float double */
+const char *cg_ctype(ir_dtype t); /* of a value: bool int32_t int64_t float double */
 const char *cg_storage(ir_dtype t); /* of an array element: uint8_t for bool */
 /* The number of the array element type in abi.h is the number in ir_dtype. */
 const char *cg_const(base_arena *arena, ir_dtype t, ir_scalar_value v); /* an operand: needs no parentheses */
@@ -73,14 +73,15 @@ const char *cg_libm(ir_opcode code, ir_dtype in);
 const char *cg_symbol(const ir_module *m, base_arena *arena, const char *name);
 /* Position of a loop function in the module's table of kernels; -1: none. */
 int64_t cg_kernel_index(const ir_module *m, const char *name);
-const ir_func *cg_kernel_of(const ir_module *m, const ir_func *task); /* the graph kernel it calls, NULL for a program */
+const ir_func *cg_kernel_of(const ir_module *m,
+                            const ir_func *task); /* the graph kernel it calls, NULL for a program */
 /* "f32[F, 3]" */
 const char *cg_type_text(base_arena *arena, const ir_func *f, const ir_type *t);
 /* "src x: f32[F]"; in programs "x: f32[g.dst]" */
 const char *cg_field_text(base_arena *arena, const ir_func *f, const ir_param *p, bool result, bool program);
 /* What an array is indexed by and its feature axes, as in tiga_field_info. */
 typedef struct cg_field {
-    const char *at;   /* "SRC" */
+    const char *at; /* "SRC" */
     int64_t graph;
     uint32_t rank;
     const ir_dim *shape;

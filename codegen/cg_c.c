@@ -8,7 +8,8 @@ static const char prelude[] =
     "/* Every float operation is rounded once: no fused multiply-add behind the program's back. */\n"
     "#if defined(__clang__)\n"
     "#pragma STDC FP_CONTRACT OFF\n"
-    "#elif defined(__GNUC__) && (defined(__cplusplus) || !defined(__STRICT_ANSI__)) && (defined(__FMA__) || !defined(__x86_64__))\n"
+    "#elif defined(__GNUC__) && (defined(__cplusplus) || !defined(__STRICT_ANSI__)) && (defined(__FMA__) || "
+    "!defined(__x86_64__))\n"
     "#pragma GCC optimize(\"fp-contract=off\")\n"
     "#endif\n\n"
     "#if defined(TIGA_FREESTANDING) /* no headers at hand: what they would have said */\n"
@@ -34,13 +35,12 @@ static const char prelude[] =
     "#define false 0\n"
     "#endif\n";
 
-static const char prelude_headers[] =
-    "#else\n"
-    "#include <math.h>\n"
-    "#include <stdbool.h>\n"
-    "#include <stddef.h>\n"
-    "#include <stdint.h>\n"
-    "#endif\n\n";
+static const char prelude_headers[] = "#else\n"
+                                      "#include <math.h>\n"
+                                      "#include <stdbool.h>\n"
+                                      "#include <stddef.h>\n"
+                                      "#include <stdint.h>\n"
+                                      "#endif\n\n";
 
 static const char prelude_math[] =
     "#if defined(__cplusplus)\n"
@@ -48,8 +48,10 @@ static const char prelude_math[] =
     "#endif\n"
     "#define TIGA_MATH1(name) double name(double); float name##f(float);\n"
     "#define TIGA_MATH2(name) double name(double, double); float name##f(float, float);\n"
-    "TIGA_MATH1(exp) TIGA_MATH1(expm1) TIGA_MATH1(log) TIGA_MATH1(log1p) TIGA_MATH1(sqrt) TIGA_MATH1(floor) TIGA_MATH1(ceil)\n"
-    "TIGA_MATH1(rint) TIGA_MATH1(fabs) TIGA_MATH1(sin) TIGA_MATH1(cos) TIGA_MATH1(tan) TIGA_MATH1(asin) TIGA_MATH1(acos)\n"
+    "TIGA_MATH1(exp) TIGA_MATH1(expm1) TIGA_MATH1(log) TIGA_MATH1(log1p) TIGA_MATH1(sqrt) TIGA_MATH1(floor) "
+    "TIGA_MATH1(ceil)\n"
+    "TIGA_MATH1(rint) TIGA_MATH1(fabs) TIGA_MATH1(sin) TIGA_MATH1(cos) TIGA_MATH1(tan) TIGA_MATH1(asin) "
+    "TIGA_MATH1(acos)\n"
     "TIGA_MATH1(atan) TIGA_MATH1(sinh) TIGA_MATH1(cosh) TIGA_MATH1(tanh) TIGA_MATH1(erf)\n"
     "TIGA_MATH2(fmod) TIGA_MATH2(pow) TIGA_MATH2(atan2)\n"
     "#if defined(__cplusplus)\n"
@@ -86,75 +88,87 @@ static const char macros[] =
     "#define TIGA_SHORT_LOOP\n"
     "#endif\n";
 
-static const char try_macro[] =
-    "#define TIGA_TRY(call) \\\n"
-    "    do { \\\n"
-    "        const int32_t tiga_status_ = (call); \\\n"
-    "        if (tiga_status_ != 0) return tiga_status_; \\\n"
-    "    } while (0)\n";
+static const char try_macro[] = "#define TIGA_TRY(call) \\\n"
+                                "    do { \\\n"
+                                "        const int32_t tiga_status_ = (call); \\\n"
+                                "        if (tiga_status_ != 0) return tiga_status_; \\\n"
+                                "    } while (0)\n";
 
-static const char prefetch_macro[] =
-    "#if defined(__GNUC__)\n"
-    "#define TIGA_PREFETCH(address) __builtin_prefetch(address)\n"
-    "#else\n"
-    "#define TIGA_PREFETCH(address) ((void)(address))\n"
-    "#endif\n";
+static const char prefetch_macro[] = "#if defined(__GNUC__)\n"
+                                     "#define TIGA_PREFETCH(address) __builtin_prefetch(address)\n"
+                                     "#else\n"
+                                     "#define TIGA_PREFETCH(address) ((void)(address))\n"
+                                     "#endif\n";
 
 void cg_banner(cg_text *w, base_arena *arena, const ir_func *f) {
-    if (f->signature && *f->signature) cg_comment(w, f->signature);
-    else cg_comment(w, base_arena_printf(arena, "%s, made by the compiler", f->name));
+    if (f->signature && *f->signature)
+        cg_comment(w, f->signature);
+    else
+        cg_comment(w, base_arena_printf(arena, "%s, made by the compiler", f->name));
 }
 
-static bool emit_kernels(const ir_module *m, cg_text *w, cg_helpers *h, cg_vectors *v, cg_loop_facts *facts, base_arena *arena, base_str *err) {
+static bool emit_kernels(const ir_module *m, cg_text *w, cg_helpers *h, cg_vectors *v, cg_loop_facts *facts,
+                         base_arena *arena, base_str *err) {
     size_t n = 0;
     for (size_t i = 0; i < m->n_funcs; ++i) {
         ir_func *f = m->funcs[i];
-        if (f->level != IR_LEVEL_LOOP) continue;
+        if (f->level != IR_LEVEL_LOOP)
+            continue;
         const ir_func *kernel = ir_func_find(m, f->name, IR_LEVEL_KERNEL);
         cg_banner(w, arena, f->signature || !kernel ? f : kernel);
-        if (!cg_emit_loop(m, f, w, h, v, arena, &facts[n++], err)) return false;
+        if (!cg_emit_loop(m, f, w, h, v, arena, &facts[n++], err))
+            return false;
     }
     return true;
 }
 
 static bool emit_hosts(const ir_module *m, cg_text *w, cg_helpers *h, base_arena *arena, base_str *err) {
     for (size_t i = 0; i < m->n_funcs; ++i)
-        if (m->funcs[i]->level == IR_LEVEL_TASK && !cg_emit_host(m, m->funcs[i], w, h, arena, err)) return false;
+        if (m->funcs[i]->level == IR_LEVEL_TASK && !cg_emit_host(m, m->funcs[i], w, h, arena, err))
+            return false;
     return true;
 }
 
-static void kernel_row(const ir_module *m, const ir_func *f, const cg_loop_facts *facts, cg_text *w, base_arena *arena) {
+static void kernel_row(const ir_module *m, const ir_func *f, const cg_loop_facts *facts, cg_text *w,
+                       base_arena *arena) {
     const char *s = cg_symbol(m, arena, f->name), *null = "NULL";
     size_t n_outputs = 0;
-    for (size_t i = 0; i < f->n_params; ++i) n_outputs += f->params[i].role >= IR_OUT_ROW;
+    for (size_t i = 0; i < f->n_params; ++i)
+        n_outputs += f->params[i].role >= IR_OUT_ROW;
     base_str name = {0};
     cg_text one = {.out = &name};
     cg_string_literal(&one, f->name);
     cg_line(w, "{%s, %s_rows32, %s, %s, %lld, %d, %zu, %zu, %zu},", base_str_text(&name), s,
             facts->walks_edges ? base_arena_printf(arena, "%s_rows64", s) : null,
-            facts->needs_scratch ? base_arena_printf(arena, "%s_scratch_bytes", s) : null, (long long)f->rows_per_unit, facts->walks_edges,
-            f->n_params, n_outputs, f->n_syms);
+            facts->needs_scratch ? base_arena_printf(arena, "%s_scratch_bytes", s) : null, (long long)f->rows_per_unit,
+            facts->walks_edges, f->n_params, n_outputs, f->n_syms);
     base_str_fini(&name);
 }
 
 /* An array has at least one element: the count stands beside it. */
 static void emit_kernel_table(const ir_module *m, const cg_loop_facts *facts, cg_text *w, base_arena *arena) {
     size_t n = 0;
-    cg_line(w, "/* name, 32-bit sources, 64-bit sources, scratch, rows a unit, walks edges, buffers, outputs, dimensions */");
+    cg_line(
+        w,
+        "/* name, 32-bit sources, 64-bit sources, scratch, rows a unit, walks edges, buffers, outputs, dimensions */");
     cg_open(w, "static const tiga_kernel_code tiga_kernels[] =");
     for (size_t i = 0; i < m->n_funcs; ++i)
-        if (m->funcs[i]->level == IR_LEVEL_LOOP) kernel_row(m, m->funcs[i], &facts[n++], w, arena);
-    if (!n) cg_line(w, "{NULL, NULL, NULL, NULL, 1, 0, 0, 0, 0},");
+        if (m->funcs[i]->level == IR_LEVEL_LOOP)
+            kernel_row(m, m->funcs[i], &facts[n++], w, arena);
+    if (!n)
+        cg_line(w, "{NULL, NULL, NULL, NULL, 1, 0, 0, 0, 0},");
     cg_close(w, ";\n");
 }
 
 static void file_banner(const cg_options *o, cg_text *w, base_arena *arena) {
-    cg_comment(w, base_arena_printf(arena, "Made from %s by %s; changes here are lost when it is made again.\nSource hash %s.", o->source_name,
-                                    o->compiler, o->source_hash));
+    cg_comment(w, base_arena_printf(arena,
+                                    "Made from %s by %s; changes here are lost when it is made again.\nSource hash %s.",
+                                    o->source_name, o->compiler, o->source_hash));
     cg_blank(w);
 }
 
-static void assemble(const cg_options *o, const cg_helpers *h, const cg_vectors *v, const base_str *kernels, base_str *out, base_arena *arena) {
+static void assemble(const cg_options *o, const cg_helpers *h, const cg_vectors *v, const base_str *kernels,
+                     base_str *out, base_arena *arena) {
     cg_text w = {.out = out};
     base_str vectors = {0};
     cg_helpers all = *h;
@@ -162,13 +176,15 @@ static void assemble(const cg_options *o, const cg_helpers *h, const cg_vectors 
     cg_emit_vectors(&vw, v, &all, arena); /* may need scalar functions too */
     file_banner(o, &w, arena);
     cg_raw(&w, prelude);
-    if (all.math) cg_raw(&w, prelude_math);
+    if (all.math)
+        cg_raw(&w, prelude_math);
     cg_raw(&w, prelude_headers);
     cg_raw(&w, cg_abi_text);
     cg_blank(&w);
     cg_raw(&w, macros);
     cg_raw(&w, try_macro);
-    if (v->prefetch) cg_raw(&w, prefetch_macro);
+    if (v->prefetch)
+        cg_raw(&w, prefetch_macro);
     cg_blank(&w);
     cg_emit_helpers(&w, &all);
     cg_raw(&w, base_str_text(&vectors));
@@ -179,7 +195,8 @@ static void assemble(const cg_options *o, const cg_helpers *h, const cg_vectors 
 
 bool cg_emit_c(const ir_module *m, const cg_options *o, base_str *out, base_str *err) {
     base_arena *arena = base_arena_new();
-    if (!arena) return cg_fail(err, "out of memory");
+    if (!arena)
+        return cg_fail(err, "out of memory");
     cg_helpers *h = base_arena_alloc(arena, sizeof *h);
     cg_vectors *v = base_arena_alloc(arena, sizeof *v);
     cg_loop_facts *facts = base_arena_new_array(arena, cg_loop_facts, m->n_funcs + 1);
@@ -188,9 +205,12 @@ bool cg_emit_c(const ir_module *m, const cg_options *o, base_str *out, base_str 
     bool ok = emit_kernels(m, &w, h, v, facts, arena, err);
     emit_kernel_table(m, facts, &w, arena);
     ok = ok && emit_hosts(m, &w, h, arena, err);
-    if (ok) cg_emit_tables(m, o, &w, arena);
-    if (ok) cg_emit_plain(m, &w, arena);
-    if (ok) assemble(o, h, v, &text, out, arena);
+    if (ok)
+        cg_emit_tables(m, o, &w, arena);
+    if (ok)
+        cg_emit_plain(m, &w, arena);
+    if (ok)
+        assemble(o, h, v, &text, out, arena);
     base_str_fini(&text);
     base_arena_free(arena);
     return ok && !out->failed;

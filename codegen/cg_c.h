@@ -6,7 +6,7 @@
 
 #include "codegen/cg.h"
 
-#define CG_WIDTHS 5     /* 1 2 4 8 16 lanes */
+#define CG_WIDTHS 5 /* 1 2 4 8 16 lanes */
 #define CG_MAX_PIECES 24 /* a lanes loop of more vectors than this is a loop, not unrolled */
 #define CG_LOCAL_ELEMENTS 4096
 
@@ -26,21 +26,21 @@ typedef struct cg_piece {
 } cg_piece;
 
 typedef struct cg_place {
-    const char *name;  /* scalar or array */
-    size_t n_pieces;   /* > 0: the array is these variables */
+    const char *name; /* scalar or array */
+    size_t n_pieces; /* > 0: the array is these variables */
     cg_piece *pieces;
-    bool declared;     /* scalar: its declaration was written */
+    bool declared; /* scalar: its declaration was written */
     const char *vector; /* partials: the vector that holds all 16 while a loop runs */
 } cg_place;
 
 typedef struct cg_site { /* where an operation stands */
     ir_region *region;
     size_t pos;
-    ir_id loop;        /* operation that holds the region, 0 at the top */
-    uint32_t n_uses;   /* by live operations */
-    ir_id user;        /* the last of them */
+    ir_id loop; /* operation that holds the region, 0 at the top */
+    uint32_t n_uses; /* by live operations */
+    ir_id user; /* the last of them */
     bool live, aliased;
-    unsigned char vec;     /* cg_vec_class in the loop that is written in vectors now */
+    unsigned char vec; /* cg_vec_class in the loop that is written in vectors now */
     unsigned char mask_bytes; /* of a bool in vectors: size of the elements compared */
 } cg_site;
 
@@ -56,24 +56,24 @@ typedef struct cg_loop {
     cg_text w;
     cg_names names;
     int source_bits;
-    cg_site *site;      /* by id */
-    const char **text;  /* by id: the value as an operand */
-    cg_place *place;    /* by id, for var and partials */
+    cg_site *site; /* by id */
+    const char **text; /* by id: the value as an operand */
+    cg_place *place; /* by id, for var and partials */
     const char **field; /* names of the arrays, by parameter */
     bool *field_used;
-    const char **dim;   /* names of dimensions, by symbol */
+    const char **dim; /* names of dimensions, by symbol */
     bool *dim_used;
     const char *offsets, *sources, *args, *row_begin, *row_end, *n_rows, *edge_end, *scratch;
     bool uses_offsets, uses_sources, uses_n_rows, uses_edge_end, failed;
     /* the tile that encloses what is written now */
-    ir_id tile_arg;           /* its width argument; 0 outside */
-    int64_t tile_width;       /* constant, or 0 when known at run time only */
+    ir_id tile_arg; /* its width argument; 0 outside */
+    int64_t tile_width; /* constant, or 0 when known at run time only */
     int64_t tile_capacity;
     /* the piece of a lanes loop that is written now */
-    int lanes;                /* 0: not in vector code */
-    int64_t lane_offset;      /* constant offset of the piece */
-    size_t n_named;           /* values that got a name so far */
-    ir_id *scratch_vars;      /* arrays in scratch memory, in order */
+    int lanes; /* 0: not in vector code */
+    int64_t lane_offset; /* constant offset of the piece */
+    size_t n_named; /* values that got a name so far */
+    ir_id *scratch_vars; /* arrays in scratch memory, in order */
     const char **scratch_names; /* of their offsets */
     size_t n_scratch, cap_scratch;
 } cg_loop;
@@ -124,8 +124,8 @@ typedef struct cg_loop_facts {
     bool needs_scratch; /* there is a NAME_scratch_bytes */
 } cg_loop_facts;
 /* The functions NAME_rows32, NAME_rows64 and NAME_scratch_bytes of one loop function. */
-bool cg_emit_loop(const ir_module *m, ir_func *f, cg_text *w, cg_helpers *h, cg_vectors *v, base_arena *arena, cg_loop_facts *facts,
-                  base_str *err);
+bool cg_emit_loop(const ir_module *m, ir_func *f, cg_text *w, cg_helpers *h, cg_vectors *v, base_arena *arena,
+                  cg_loop_facts *facts, base_str *err);
 
 /* What cg_emit_loop would say of it. */
 cg_loop_facts cg_facts_of(const ir_module *m, ir_func *f, base_arena *arena);

@@ -11,10 +11,15 @@ const char *cg_ctype(ir_dtype t) { return t == IR_BOOL ? "bool" : cg_storage(t);
 const char *cg_storage(ir_dtype t) {
     switch (t) {
 #define IR_DTYPE(NAME, text, ctype, bytes, is_float, npy)                                                              \
-    case IR_##NAME: return #ctype;
+    case IR_##NAME:                                                                                                    \
+        return #ctype;
 #include "ir/ir_types.def"
 #undef IR_DTYPE
-    case IR_NONE: case IR_TUPLE: case IR_GRAPH: case IR_INSTANCE_T: break;
+    case IR_NONE:
+    case IR_TUPLE:
+    case IR_GRAPH:
+    case IR_INSTANCE_T:
+        break;
     }
     BASE_BUG("no C type for dtype %d", (int)t);
 }
@@ -22,34 +27,51 @@ const char *cg_storage(ir_dtype t) {
 /* A float constant reads as one: 1 becomes 1.0, and 1e+20 stays. */
 static const char *float_const(base_arena *arena, double v, bool single) {
     const char *cast = single ? "" : "(double)";
-    if (isnan(v)) return base_arena_printf(arena, single ? "NAN" : "(double)NAN");
-    if (isinf(v)) return base_arena_printf(arena, v < 0 ? "(-%sINFINITY)" : "%sINFINITY", cast);
+    if (isnan(v))
+        return base_arena_printf(arena, single ? "NAN" : "(double)NAN");
+    if (isinf(v))
+        return base_arena_printf(arena, v < 0 ? "(-%sINFINITY)" : "%sINFINITY", cast);
     base_str s = {0};
-    if (single) base_str_add_f32(&s, (float)v);
-    else base_str_add_f64(&s, v);
+    if (single)
+        base_str_add_f32(&s, (float)v);
+    else
+        base_str_add_f64(&s, v);
     const char *point = strpbrk(base_str_text(&s), ".e") ? "" : ".0";
     const char *r = base_arena_printf(arena, "%s%s%s", base_str_text(&s), point, single ? "f" : "");
-    if (r[0] == '-') r = base_arena_printf(arena, "(%s)", r);
+    if (r[0] == '-')
+        r = base_arena_printf(arena, "(%s)", r);
     base_str_fini(&s);
     return r;
 }
 
 static const char *int_const(base_arena *arena, int64_t v, bool wide) {
-    if (v == INT64_MIN && wide) return "INT64_MIN";
-    if (v == INT32_MIN) return wide ? "(int64_t)INT32_MIN" : "INT32_MIN";
-    if (v > INT32_MAX || v < INT32_MIN) return base_arena_printf(arena, v < 0 ? "(-INT64_C(%llu))" : "INT64_C(%llu)",
-                                                                 v < 0 ? 0ULL - (unsigned long long)v : (unsigned long long)v);
+    if (v == INT64_MIN && wide)
+        return "INT64_MIN";
+    if (v == INT32_MIN)
+        return wide ? "(int64_t)INT32_MIN" : "INT32_MIN";
+    if (v > INT32_MAX || v < INT32_MIN)
+        return base_arena_printf(arena, v < 0 ? "(-INT64_C(%llu))" : "INT64_C(%llu)",
+                                 v < 0 ? 0ULL - (unsigned long long)v : (unsigned long long)v);
     return base_arena_printf(arena, v < 0 ? "(%lld)" : "%lld", (long long)v);
 }
 
 const char *cg_const(base_arena *arena, ir_dtype t, ir_scalar_value v) {
     switch (t) {
-    case IR_BOOL: return v.i ? "true" : "false";
-    case IR_I32: return int_const(arena, (int32_t)v.i, false);
-    case IR_I64: return int_const(arena, v.i, true);
-    case IR_F32: return float_const(arena, (double)v.f, true);
-    case IR_F64: return float_const(arena, v.d, false);
-    case IR_NONE: case IR_TUPLE: case IR_GRAPH: case IR_INSTANCE_T: break;
+    case IR_BOOL:
+        return v.i ? "true" : "false";
+    case IR_I32:
+        return int_const(arena, (int32_t)v.i, false);
+    case IR_I64:
+        return int_const(arena, v.i, true);
+    case IR_F32:
+        return float_const(arena, (double)v.f, true);
+    case IR_F64:
+        return float_const(arena, v.d, false);
+    case IR_NONE:
+    case IR_TUPLE:
+    case IR_GRAPH:
+    case IR_INSTANCE_T:
+        break;
     }
     BASE_BUG("no constant of dtype %d", (int)t);
 }
@@ -57,24 +79,40 @@ const char *cg_const(base_arena *arena, ir_dtype t, ir_scalar_value v) {
 const char *cg_bare(base_arena *arena, const char *text) {
     size_t n = strlen(text);
     int depth = 0;
-    if (n < 2 || text[0] != '(' || !strncmp(text, "((void)", 7)) return text; /* a comma needs its parentheses */
+    if (n < 2 || text[0] != '(' || !strncmp(text, "((void)", 7))
+        return text; /* a comma needs its parentheses */
     for (size_t i = 0; i < n; ++i) {
         depth += text[i] == '(' ? 1 : text[i] == ')' ? -1 : 0;
-        if (depth == 0) return i + 1 == n ? base_arena_strndup(arena, text + 1, n - 2) : text;
+        if (depth == 0)
+            return i + 1 == n ? base_arena_strndup(arena, text + 1, n - 2) : text;
     }
     return text;
 }
 
 ir_opcode cg_kind_op(ir_kind k) {
     switch (k) {
-    case IR_KIND_SUM: return IR_ADD;
-    case IR_KIND_PROD: return IR_MUL;
-    case IR_KIND_MIN: return IR_MIN;
-    case IR_KIND_MAX: return IR_MAX;
-    case IR_KIND_AND: return IR_AND;
-    case IR_KIND_OR: return IR_OR;
-    case IR_KIND_ARGMIN: case IR_KIND_ARGMAX: case IR_KIND_SOFTMAX: case IR_KIND_LOGSUMEXP: case IR_KIND_MEAN:
-    case IR_KIND_COUNT: case IR_KIND_ANY: case IR_KIND_ALL: case IR_KIND_COUNT_: break;
+    case IR_KIND_SUM:
+        return IR_ADD;
+    case IR_KIND_PROD:
+        return IR_MUL;
+    case IR_KIND_MIN:
+        return IR_MIN;
+    case IR_KIND_MAX:
+        return IR_MAX;
+    case IR_KIND_AND:
+        return IR_AND;
+    case IR_KIND_OR:
+        return IR_OR;
+    case IR_KIND_ARGMIN:
+    case IR_KIND_ARGMAX:
+    case IR_KIND_SOFTMAX:
+    case IR_KIND_LOGSUMEXP:
+    case IR_KIND_MEAN:
+    case IR_KIND_COUNT:
+    case IR_KIND_ANY:
+    case IR_KIND_ALL:
+    case IR_KIND_COUNT_:
+        break;
     }
     BASE_BUG("kind %d is not primitive", (int)k);
 }
@@ -82,43 +120,80 @@ ir_opcode cg_kind_op(ir_kind k) {
 /* The C library's name of an operation on doubles; NULL when it is no call. */
 static const char *libm_stem(ir_opcode code) {
     switch ((int)code) {
-    case IR_REM: return "fmod";
-    case IR_ROUND: return "rint";
-    case IR_ABS: return "fabs";
-    case IR_POW: case IR_ATAN2: case IR_EXP: case IR_EXPM1: case IR_LOG: case IR_LOG1P: case IR_SQRT: case IR_FLOOR:
-    case IR_CEIL: case IR_SIN: case IR_COS: case IR_TAN: case IR_ASIN: case IR_ACOS: case IR_ATAN: case IR_SINH:
-    case IR_COSH: case IR_TANH: case IR_ERF: return ir_op_describe(code)->text;
-    default: return NULL;
+    case IR_REM:
+        return "fmod";
+    case IR_ROUND:
+        return "rint";
+    case IR_ABS:
+        return "fabs";
+    case IR_POW:
+    case IR_ATAN2:
+    case IR_EXP:
+    case IR_EXPM1:
+    case IR_LOG:
+    case IR_LOG1P:
+    case IR_SQRT:
+    case IR_FLOOR:
+    case IR_CEIL:
+    case IR_SIN:
+    case IR_COS:
+    case IR_TAN:
+    case IR_ASIN:
+    case IR_ACOS:
+    case IR_ATAN:
+    case IR_SINH:
+    case IR_COSH:
+    case IR_TANH:
+    case IR_ERF:
+        return ir_op_describe(code)->text;
+    default:
+        return NULL;
     }
 }
 
 const char *cg_libm(ir_opcode code, ir_dtype in) {
-    static const char *const single[] = {"fmodf", "rintf", "fabsf", "powf", "atan2f", "expf", "expm1f", "logf",
-                                         "log1pf", "sqrtf", "floorf", "ceilf", "sinf", "cosf", "tanf", "asinf",
-                                         "acosf", "atanf", "sinhf", "coshf", "tanhf", "erff"};
+    static const char *const single[] = {"fmodf",  "rintf", "fabsf",  "powf",  "atan2f", "expf", "expm1f", "logf",
+                                         "log1pf", "sqrtf", "floorf", "ceilf", "sinf",   "cosf", "tanf",   "asinf",
+                                         "acosf",  "atanf", "sinhf",  "coshf", "tanhf",  "erff"};
     const char *stem = libm_stem(code);
-    if (!stem || !ir_dtype_is_float(in)) return NULL;
-    if (in == IR_F64) return stem;
+    if (!stem || !ir_dtype_is_float(in))
+        return NULL;
+    if (in == IR_F64)
+        return stem;
     for (size_t i = 0; i < sizeof single / sizeof *single; ++i)
-        if (!strncmp(single[i], stem, strlen(stem)) && strlen(single[i]) == strlen(stem) + 1) return single[i];
+        if (!strncmp(single[i], stem, strlen(stem)) && strlen(single[i]) == strlen(stem) + 1)
+            return single[i];
     BASE_BUG("no single form of %s", stem);
 }
 
 static const char *infix(ir_opcode code) {
     switch ((int)code) {
-    case IR_ADD: return "+";
-    case IR_SUB: return "-";
-    case IR_MUL: return "*";
-    case IR_DIV: return "/";
-    case IR_EQ: return "==";
-    case IR_NE: return "!=";
-    case IR_LT: return "<";
-    case IR_LE: return "<=";
-    case IR_GT: return ">";
-    case IR_GE: return ">=";
-    case IR_AND: return "&&";
-    case IR_OR: return "||";
-    default: return NULL;
+    case IR_ADD:
+        return "+";
+    case IR_SUB:
+        return "-";
+    case IR_MUL:
+        return "*";
+    case IR_DIV:
+        return "/";
+    case IR_EQ:
+        return "==";
+    case IR_NE:
+        return "!=";
+    case IR_LT:
+        return "<";
+    case IR_LE:
+        return "<=";
+    case IR_GT:
+        return ">";
+    case IR_GE:
+        return ">=";
+    case IR_AND:
+        return "&&";
+    case IR_OR:
+        return "||";
+    default:
+        return NULL;
     }
 }
 
@@ -130,12 +205,15 @@ static const char *self_compare(base_arena *arena, ir_opcode code, const char *a
 }
 
 static const char *cast_expr(cg_helpers *h, base_arena *arena, ir_dtype in, ir_dtype out, const char *a, bool *atom) {
-    if (in == out) return *atom = true, a;
-    if (out == IR_BOOL) return base_arena_printf(arena, ir_dtype_is_float(in) ? "%s != 0.0%s" : "%s != 0", a, in == IR_F32 ? "f" : "");
+    if (in == out)
+        return *atom = true, a;
+    if (out == IR_BOOL)
+        return base_arena_printf(arena, ir_dtype_is_float(in) ? "%s != 0.0%s" : "%s != 0", a, in == IR_F32 ? "f" : "");
     *atom = true;
     if (ir_dtype_is_float(in) && !ir_dtype_is_float(out)) {
         h->scalar[IR_CAST][in][out] = true;
-        return base_arena_printf(arena, "tiga_%s_from_%s(%s)", ir_dtype_text(out), ir_dtype_text(in), cg_bare(arena, a));
+        return base_arena_printf(arena, "tiga_%s_from_%s(%s)", ir_dtype_text(out), ir_dtype_text(in),
+                                 cg_bare(arena, a));
     }
     return base_arena_printf(arena, "(%s)%s", cg_ctype(out), a);
 }
@@ -144,17 +222,31 @@ static const char *cast_expr(cg_helpers *h, base_arena *arena, ir_dtype in, ir_d
 static bool wants_helper(ir_opcode code, ir_dtype in) {
     bool is_int = !ir_dtype_is_float(in) && in != IR_BOOL;
     switch ((int)code) {
-    case IR_MIN: case IR_MAX: case IR_SIGN: return true;
-    case IR_ADD: case IR_SUB: case IR_MUL: case IR_NEG: case IR_DIV: case IR_REM: case IR_POW: case IR_ABS: return is_int;
-    default: return false;
+    case IR_MIN:
+    case IR_MAX:
+    case IR_SIGN:
+        return true;
+    case IR_ADD:
+    case IR_SUB:
+    case IR_MUL:
+    case IR_NEG:
+    case IR_DIV:
+    case IR_REM:
+    case IR_POW:
+    case IR_ABS:
+        return is_int;
+    default:
+        return false;
     }
 }
 
 const char *cg_expr(cg_helpers *h, base_arena *arena, ir_opcode code, ir_dtype in, ir_dtype out,
                     const char *const *args, bool *atom) {
     *atom = false;
-    if (code == IR_SELECT) return base_arena_printf(arena, "%s ? %s : %s", args[0], args[1], args[2]);
-    if (code == IR_CAST) return cast_expr(h, arena, in, out, args[0], atom);
+    if (code == IR_SELECT)
+        return base_arena_printf(arena, "%s ? %s : %s", args[0], args[1], args[2]);
+    if (code == IR_CAST)
+        return cast_expr(h, arena, in, out, args[0], atom);
     bool binary = ir_op_describe(code)->cls != IR_CLASS_UNARY;
     const char *f = cg_libm(code, in);
     if (wants_helper(code, in)) {
@@ -166,13 +258,17 @@ const char *cg_expr(cg_helpers *h, base_arena *arena, ir_opcode code, ir_dtype i
     if (f) {
         *atom = true;
         const char *a = cg_bare(arena, args[0]);
-        return binary ? base_arena_printf(arena, "%s(%s, %s)", f, a, cg_bare(arena, args[1])) : base_arena_printf(arena, "%s(%s)", f, a);
+        return binary ? base_arena_printf(arena, "%s(%s, %s)", f, a, cg_bare(arena, args[1]))
+                      : base_arena_printf(arena, "%s(%s)", f, a);
     }
-    if (code == IR_NOT) return base_arena_printf(arena, "!%s", args[0]);
-    if (code == IR_NEG) return base_arena_printf(arena, "-%s", args[0]);
+    if (code == IR_NOT)
+        return base_arena_printf(arena, "!%s", args[0]);
+    if (code == IR_NEG)
+        return base_arena_printf(arena, "-%s", args[0]);
     BASE_CHECK(infix(code));
     bool compare = ir_op_describe(code)->cls == IR_CLASS_COMPARE;
-    if (compare && !ir_dtype_is_float(in) && !strcmp(args[0], args[1])) return self_compare(arena, code, args[0], atom);
+    if (compare && !ir_dtype_is_float(in) && !strcmp(args[0], args[1]))
+        return self_compare(arena, code, args[0], atom);
     return base_arena_printf(arena, "%s %s %s", args[0], infix(code), args[1]);
 }
 
@@ -181,7 +277,8 @@ typedef struct template {
     ir_opcode code;
     int ints, floats; /* for which dtypes this text is */
     const char *text; /* @T the C type, @U its unsigned twin, @N the dtype's name, @Z and @O zero and one */
-} template;
+}
+template;
 
 static const template templates[] = {
     {IR_ADD, 1, 0, "TIGA_FN @T tiga_add_@N(@T a, @T b) { return (@T)((@U)a + (@U)b); }\n"},
@@ -219,13 +316,26 @@ static void expand(base_str *out, const char *text, ir_dtype t) {
             continue;
         }
         switch (*++text) {
-        case 'T': base_str_add(out, cg_ctype(t)); break;
-        case 'S': base_str_add(out, cg_storage(t)); break;
-        case 'U': base_str_add(out, unsigned_of(t)); break;
-        case 'N': base_str_add(out, ir_dtype_text(t)); break;
-        case 'Z': base_str_add(out, zero_of(t)); break;
-        case 'O': base_str_add(out, one_of(t)); break;
-        default: BASE_BUG("template letter %c", *text);
+        case 'T':
+            base_str_add(out, cg_ctype(t));
+            break;
+        case 'S':
+            base_str_add(out, cg_storage(t));
+            break;
+        case 'U':
+            base_str_add(out, unsigned_of(t));
+            break;
+        case 'N':
+            base_str_add(out, ir_dtype_text(t));
+            break;
+        case 'Z':
+            base_str_add(out, zero_of(t));
+            break;
+        case 'O':
+            base_str_add(out, one_of(t));
+            break;
+        default:
+            BASE_BUG("template letter %c", *text);
         }
     }
 }
@@ -254,7 +364,8 @@ static void emit_scalar(cg_text *w, ir_opcode code, ir_dtype in, ir_dtype to) {
 
 static void emit_arg_better(base_str *out, ir_kind k, ir_dtype t) {
     bool is_float = ir_dtype_is_float(t);
-    base_str_addf(out, "/* Does (v, e) beat the best so far?  A NaN beats numbers; among equals the smaller edge wins. */\n");
+    base_str_addf(
+        out, "/* Does (v, e) beat the best so far?  A NaN beats numbers; among equals the smaller edge wins. */\n");
     base_str_addf(out, "TIGA_FN bool tiga_%s_%s(%s v, int64_t e, %s best, int64_t best_e) {\n", ir_kind_text(k),
                   ir_dtype_text(t), cg_ctype(t), cg_ctype(t));
     base_str_add(out, "    if (e < 0) return false;\n    if (best_e < 0) return true;\n");
@@ -268,14 +379,16 @@ static void emit_arg_better(base_str *out, ir_kind k, ir_dtype t) {
 static void emit_collapse(base_str *out, ir_kind k, ir_dtype t, cg_helpers *h) {
     base_arena *arena = base_arena_new();
     BASE_CHECK(arena);
-    base_str_addf(out, "TIGA_FN %s tiga_collapse_%s_%s(const %s *partials) {\n", cg_ctype(t), ir_kind_text(k), ir_dtype_text(t),
-                  cg_ctype(t));
+    base_str_addf(out, "TIGA_FN %s tiga_collapse_%s_%s(const %s *partials) {\n", cg_ctype(t), ir_kind_text(k),
+                  ir_dtype_text(t), cg_ctype(t));
     base_str_addf(out, "    %s p[8];\n", cg_ctype(t));
     const char *first[2] = {"partials[i]", "partials[i + 8]"}, *later[2] = {"p[i]", "p[i + n]"};
     bool atom;
-    base_str_addf(out, "    for (int i = 0; i < 8; ++i) p[i] = %s;\n", cg_expr(h, arena, cg_kind_op(k), t, t, first, &atom));
+    base_str_addf(out, "    for (int i = 0; i < 8; ++i) p[i] = %s;\n",
+                  cg_expr(h, arena, cg_kind_op(k), t, t, first, &atom));
     base_str_add(out, "    for (int n = 4; n > 0; n /= 2) {\n");
-    base_str_addf(out, "        for (int i = 0; i < n; ++i) p[i] = %s;\n", cg_expr(h, arena, cg_kind_op(k), t, t, later, &atom));
+    base_str_addf(out, "        for (int i = 0; i < n; ++i) p[i] = %s;\n",
+                  cg_expr(h, arena, cg_kind_op(k), t, t, later, &atom));
     base_str_add(out, "    }\n    return p[0];\n}\n");
     base_arena_free(arena);
 }
@@ -285,7 +398,8 @@ static void emit_arg_collapse(base_str *out, ir_kind k, ir_dtype t) {
     base_str_addf(out, "TIGA_FN int64_t tiga_collapse_%s_%s(%s *v, int64_t *e) {\n", kind, name, c);
     base_str_add(out, "    for (int n = 8; n > 0; n /= 2) {\n        for (int i = 0; i < n; ++i) {\n");
     base_str_addf(out, "            if (!tiga_%s_%s(v[i + n], e[i + n], v[i], e[i])) continue;\n", kind, name);
-    base_str_add(out, "            v[i] = v[i + n];\n            e[i] = e[i + n];\n        }\n    }\n    return e[0];\n}\n");
+    base_str_add(out,
+                 "            v[i] = v[i + n];\n            e[i] = e[i + n];\n        }\n    }\n    return e[0];\n}\n");
 }
 
 void cg_emit_helpers(cg_text *w, const cg_helpers *h) {
@@ -294,18 +408,24 @@ void cg_emit_helpers(cg_text *w, const cg_helpers *h) {
     for (int k = 0; k < IR_KIND_COUNT_; ++k)
         for (int t = 0; t < CG_DTYPES; ++t) {
             bool arg = k == IR_KIND_ARGMIN || k == IR_KIND_ARGMAX;
-            if (!need.collapse[k][t]) continue;
-            if (arg) emit_arg_collapse(&trees, (ir_kind)k, (ir_dtype)t);
-            else emit_collapse(&trees, (ir_kind)k, (ir_dtype)t, &need);
-            if (arg) need.arg_better[k][t] = true;
+            if (!need.collapse[k][t])
+                continue;
+            if (arg)
+                emit_arg_collapse(&trees, (ir_kind)k, (ir_dtype)t);
+            else
+                emit_collapse(&trees, (ir_kind)k, (ir_dtype)t, &need);
+            if (arg)
+                need.arg_better[k][t] = true;
         }
     for (int code = 0; code < IR_OP_COUNT; ++code)
         for (int in = 0; in < CG_DTYPES; ++in)
             for (int to = 0; to < CG_DTYPES; ++to)
-                if (need.scalar[code][in][to]) emit_scalar(w, (ir_opcode)code, (ir_dtype)in, (ir_dtype)to);
+                if (need.scalar[code][in][to])
+                    emit_scalar(w, (ir_opcode)code, (ir_dtype)in, (ir_dtype)to);
     for (int k = 0; k < IR_KIND_COUNT_; ++k)
         for (int t = 0; t < CG_DTYPES; ++t)
-            if (need.arg_better[k][t]) emit_arg_better(w->out, (ir_kind)k, (ir_dtype)t);
+            if (need.arg_better[k][t])
+                emit_arg_better(w->out, (ir_kind)k, (ir_dtype)t);
     cg_raw(w, base_str_text(&trees));
     base_str_fini(&trees);
 }

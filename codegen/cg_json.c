@@ -8,14 +8,16 @@
 static json_t *dims_of(const ir_func *f, const ir_dim *dims, uint32_t rank) {
     json_t *list = json_array();
     for (uint32_t i = 0; i < rank; ++i)
-        json_array_append_new(list, ir_dim_is_sym(dims[i]) ? json_string(f->syms[ir_dim_sym_index(dims[i])]) : json_integer(dims[i]));
+        json_array_append_new(list, ir_dim_is_sym(dims[i]) ? json_string(f->syms[ir_dim_sym_index(dims[i])])
+                                                           : json_integer(dims[i]));
     return list;
 }
 
 static const char *lower(base_arena *arena, const char *text) {
     char *s = base_arena_strdup(arena, text);
     for (char *p = s; *p; ++p)
-        if (*p >= 'A' && *p <= 'Z') *p = (char)(*p - 'A' + 'a');
+        if (*p >= 'A' && *p <= 'Z')
+            *p = (char)(*p - 'A' + 'a');
     return s;
 }
 
@@ -28,7 +30,8 @@ static json_t *field(const ir_func *f, const ir_param *p, bool result, bool prog
         json_object_set_new(o, "dtype", json_string(ir_dtype_text(p->type.dtype)));
         json_object_set_new(o, "shape", dims_of(f, d.shape, d.rank));
     }
-    if (d.graph >= 0) json_object_set_new(o, "graph", json_string(f->params[d.graph].name));
+    if (d.graph >= 0)
+        json_object_set_new(o, "graph", json_string(f->params[d.graph].name));
     json_object_set_new(o, "text", json_string(cg_field_text(arena, f, p, result, program)));
     return o;
 }
@@ -36,9 +39,12 @@ static json_t *field(const ir_func *f, const ir_param *p, bool result, bool prog
 static json_t *function(const ir_module *m, const ir_func *f, base_arena *arena) {
     bool program = !cg_kernel_of(m, f);
     json_t *o = json_object(), *dims = json_array(), *params = json_array(), *results = json_array();
-    for (size_t i = 0; i < f->n_syms; ++i) json_array_append_new(dims, json_string(f->syms[i]));
-    for (size_t i = 0; i < f->n_params; ++i) json_array_append_new(params, field(f, &f->params[i], false, program, arena));
-    for (size_t i = 0; i < f->n_results; ++i) json_array_append_new(results, field(f, &f->results[i], true, program, arena));
+    for (size_t i = 0; i < f->n_syms; ++i)
+        json_array_append_new(dims, json_string(f->syms[i]));
+    for (size_t i = 0; i < f->n_params; ++i)
+        json_array_append_new(params, field(f, &f->params[i], false, program, arena));
+    for (size_t i = 0; i < f->n_results; ++i)
+        json_array_append_new(results, field(f, &f->results[i], true, program, arena));
     base_str plan = {0};
     ir_print_func(f, &plan);
     json_object_set_new(o, "name", json_string(f->name));
@@ -58,7 +64,8 @@ static json_t *loop_of(const ir_func *f) {
     json_object_set_new(o, "name", json_string(f->name));
     json_object_set_new(o, "domain", json_string(f->domain ? f->domain : ""));
     json_object_set_new(o, "rows_per_unit", json_integer(f->rows_per_unit));
-    if (f->team) json_object_set_new(o, "team", json_integer(f->team));
+    if (f->team)
+        json_object_set_new(o, "team", json_integer(f->team));
     return o;
 }
 
@@ -66,8 +73,10 @@ static json_t *manifest(const ir_module *m, const cg_options *o, base_arena *are
     json_t *root = json_object(), *kernels = json_array(), *programs = json_array(), *loops = json_array();
     for (size_t i = 0; i < m->n_funcs; ++i) {
         const ir_func *f = m->funcs[i];
-        if (f->level == IR_LEVEL_LOOP) json_array_append_new(loops, loop_of(f));
-        if (f->level == IR_LEVEL_TASK) json_array_append_new(cg_kernel_of(m, f) ? kernels : programs, function(m, f, arena));
+        if (f->level == IR_LEVEL_LOOP)
+            json_array_append_new(loops, loop_of(f));
+        if (f->level == IR_LEVEL_TASK)
+            json_array_append_new(cg_kernel_of(m, f) ? kernels : programs, function(m, f, arena));
     }
     json_object_set_new(root, "compiler", json_string(o->compiler));
     json_object_set_new(root, "source_name", json_string(o->source_name));
@@ -82,11 +91,14 @@ static json_t *manifest(const ir_module *m, const cg_options *o, base_arena *are
 
 bool cg_emit_json(const ir_module *m, const cg_options *o, base_str *out, base_str *err) {
     base_arena *arena = base_arena_new();
-    if (!arena) return cg_fail(err, "out of memory");
+    if (!arena)
+        return cg_fail(err, "out of memory");
     json_t *root = manifest(m, o, arena);
     char *text = root ? json_dumps(root, JSON_INDENT(2)) : NULL;
-    if (text) base_str_addf(out, "%s\n", text);
-    else cg_fail(err, "cannot write the manifest: out of memory, or a name that is not UTF-8");
+    if (text)
+        base_str_addf(out, "%s\n", text);
+    else
+        cg_fail(err, "cannot write the manifest: out of memory, or a name that is not UTF-8");
     bool ok = text != NULL && !out->failed;
     free(text);
     json_decref(root);

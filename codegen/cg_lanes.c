@@ -11,7 +11,8 @@
 /* ---- may the body be written in vectors? ------------------------------------------------------------------------- */
 static int64_t width_of(const ir_op *loop) {
     int64_t v = loop->code == IR_LANES ? ir_int(loop, IR_ATTR_VECTOR, 0) : 16;
-    if (v > 16) v = 16;
+    if (v > 16)
+        v = 16;
     return v == 16 || v == 8 || v == 4 ? v : 0;
 }
 
@@ -24,17 +25,21 @@ static bool steps_by_one(const cg_loop *c, const ir_op *loop, const ir_id *index
     *same = true;
     for (uint32_t i = 0; i < n; ++i) {
         cg_vec_class k = class_of(c, loop, index[i]);
-        if (k == CG_SAME) continue;
-        if (k != CG_STEP || i + 1 != n) return false;
+        if (k == CG_SAME)
+            continue;
+        if (k != CG_STEP || i + 1 != n)
+            return false;
         *same = false;
     }
     return true;
 }
 
 static bool is_lane_argument(const cg_loop *c, const ir_op *loop, ir_id id) {
-    if (class_of(c, loop, id) != CG_STEP) return false;
+    if (class_of(c, loop, id) != CG_STEP)
+        return false;
     int64_t index = ir_int(ir_at(c->f, id), IR_ATTR_INDEX, 0);
-    if (loop->code == IR_LANES) return loop->n_args == 1;
+    if (loop->code == IR_LANES)
+        return loop->n_args == 1;
     return index == (loop->code == IR_EDGES ? 2 : 1);
 }
 
@@ -43,35 +48,43 @@ static bool classify_elementwise(cg_loop *c, const ir_op *loop, ir_id id) {
     bool any = false;
     for (uint32_t i = 0; i < op->n_args; ++i) {
         cg_vec_class k = class_of(c, loop, op->args[i]);
-        if (k == CG_STEP || k == CG_SOURCE) return false;
+        if (k == CG_STEP || k == CG_SOURCE)
+            return false;
         any = any || k == CG_VECTOR;
     }
-    if (!any) return true;
+    if (!any)
+        return true;
     c->site[id].vec = CG_VECTOR;
     ir_dtype in = ir_at(c->f, op->args[op->code == IR_SELECT ? 1 : 0])->type.dtype, out = op->type.dtype;
     unsigned char bytes = in == IR_BOOL ? 0 : (unsigned char)ir_dtype_bytes(in);
-    if (ir_op_describe(op->code)->cls == IR_CLASS_COMPARE) return (c->site[id].mask_bytes = bytes) != 0;
+    if (ir_op_describe(op->code)->cls == IR_CLASS_COMPARE)
+        return (c->site[id].mask_bytes = bytes) != 0;
     if (op->code == IR_AND || op->code == IR_OR || op->code == IR_NOT) {
         for (uint32_t i = 0; i < op->n_args; ++i) {
             const cg_site *s = &c->site[op->args[i]];
-            if (class_of(c, loop, op->args[i]) != CG_VECTOR || s->mask_bytes != c->site[op->args[0]].mask_bytes) return false;
+            if (class_of(c, loop, op->args[i]) != CG_VECTOR || s->mask_bytes != c->site[op->args[0]].mask_bytes)
+                return false;
         }
         return (c->site[id].mask_bytes = c->site[op->args[0]].mask_bytes) != 0;
     }
-    if (in == IR_BOOL || out == IR_BOOL) return false;
-    if (op->code == IR_SELECT && class_of(c, loop, op->args[0]) == CG_VECTOR) return c->site[op->args[0]].mask_bytes == bytes;
+    if (in == IR_BOOL || out == IR_BOOL)
+        return false;
+    if (op->code == IR_SELECT && class_of(c, loop, op->args[0]) == CG_VECTOR)
+        return c->site[op->args[0]].mask_bytes == bytes;
     return true;
 }
 
 static bool classify_load(cg_loop *c, const ir_op *loop, ir_id id) {
     const ir_op *op = ir_at(c->f, id);
     bool same;
-    if (c->f->params[ir_int(op, IR_ATTR_FIELD, 0)].role >= IR_OUT_ROW) return false;
+    if (c->f->params[ir_int(op, IR_ATTR_FIELD, 0)].role >= IR_OUT_ROW)
+        return false;
     if (steps_by_one(c, loop, op->args, op->n_args, &same)) {
         c->site[id].vec = same ? CG_SAME : CG_VECTOR;
         return same || op->type.dtype != IR_BOOL;
     }
-    if (op->type.dtype == IR_BOOL || class_of(c, loop, op->args[0]) != CG_SOURCE) return false;
+    if (op->type.dtype == IR_BOOL || class_of(c, loop, op->args[0]) != CG_SOURCE)
+        return false;
     c->site[id].vec = CG_VECTOR;
     return steps_by_one(c, loop, op->args + 1, op->n_args - 1, &same) && same;
 }
@@ -81,9 +94,12 @@ static bool classify_place(cg_loop *c, const ir_op *loop, ir_id id) {
     ir_dtype t = ir_at(c->f, op->args[0])->type.dtype;
     bool same;
     uint32_t n = op->n_args - (op->code == IR_SET ? 2 : 1);
-    if (!steps_by_one(c, loop, op->args + 1, n, &same)) return false;
-    if (op->code == IR_READ) c->site[id].vec = same ? CG_SAME : CG_VECTOR;
-    if (op->code == IR_READ && same) return true;
+    if (!steps_by_one(c, loop, op->args + 1, n, &same))
+        return false;
+    if (op->code == IR_READ)
+        c->site[id].vec = same ? CG_SAME : CG_VECTOR;
+    if (op->code == IR_READ && same)
+        return true;
     return loop->code == IR_LANES && !same && t != IR_BOOL;
 }
 
@@ -91,38 +107,53 @@ static bool classify_accum(cg_loop *c, const ir_op *loop, const ir_op *op) {
     const ir_op *partials = ir_at(c->f, op->args[0]);
     ir_kind k = ir_kind_of(partials);
     cg_vec_class value = class_of(c, loop, op->args[2]);
-    if (k == IR_KIND_ARGMIN || k == IR_KIND_ARGMAX || partials->type.dtype == IR_BOOL) return false;
+    if (k == IR_KIND_ARGMIN || k == IR_KIND_ARGMAX || partials->type.dtype == IR_BOOL)
+        return false;
     return is_lane_argument(c, loop, op->args[1]) && (value == CG_SAME || value == CG_VECTOR);
 }
 
 static bool classify(cg_loop *c, const ir_op *loop, ir_id id) {
     const ir_op *op = ir_at(c->f, id);
     bool same, lane_ok = true;
-    for (uint32_t i = 0; i < op->n_args && loop->code != IR_LANES; ++i) /* the place in the row only chooses the partial */
-        if (op->code != IR_ACCUM && is_lane_argument(c, loop, op->args[i])) lane_ok = false;
-    if (!lane_ok) return false;
+    for (uint32_t i = 0; i < op->n_args && loop->code != IR_LANES;
+         ++i) /* the place in the row only chooses the partial */
+        if (op->code != IR_ACCUM && is_lane_argument(c, loop, op->args[i]))
+            lane_ok = false;
+    if (!lane_ok)
+        return false;
     c->site[id].vec = CG_SAME;
-    if (ir_class_is_elementwise(ir_op_describe(op->code)->cls)) return classify_elementwise(c, loop, id);
+    if (ir_class_is_elementwise(ir_op_describe(op->code)->cls))
+        return classify_elementwise(c, loop, id);
     switch ((int)op->code) {
     case IR_ARG:
         c->site[id].vec = loop->code == IR_EDGES && ir_int(op, IR_ATTR_INDEX, 0) == 1 ? CG_SOURCE : CG_STEP;
         return true;
-    case IR_CONST: case IR_DIMSIZE: case IR_NUMROWS: return true;
-    case IR_LOAD: return classify_load(c, loop, id);
-    case IR_READ: case IR_SET: return classify_place(c, loop, id);
+    case IR_CONST:
+    case IR_DIMSIZE:
+    case IR_NUMROWS:
+        return true;
+    case IR_LOAD:
+        return classify_load(c, loop, id);
+    case IR_READ:
+    case IR_SET:
+        return classify_place(c, loop, id);
     case IR_STORE:
         return steps_by_one(c, loop, op->args, op->n_args - 1, &same) && !same &&
                ir_at(c->f, op->args[op->n_args - 1])->type.dtype != IR_BOOL;
-    case IR_ACCUM: return classify_accum(c, loop, op);
-    default: return false;
+    case IR_ACCUM:
+        return classify_accum(c, loop, op);
+    default:
+        return false;
     }
 }
 
 bool cg_vectorizable(cg_loop *c, ir_id id) {
     const ir_op *loop = ir_at(c->f, id);
-    if (!width_of(loop)) return false;
+    if (!width_of(loop))
+        return false;
     for (size_t i = 0; i < loop->region->n; ++i)
-        if (c->site[loop->region->ops[i]].live && !classify(c, loop, loop->region->ops[i])) return false;
+        if (c->site[loop->region->ops[i]].live && !classify(c, loop, loop->region->ops[i]))
+            return false;
     return true;
 }
 
@@ -132,8 +163,10 @@ static size_t pieces(cg_loop *c, int64_t n, int64_t width, cg_piece **out) {
     int64_t left = n, offset = 0;
     *out = base_arena_new_array(c->arena, cg_piece, CG_MAX_PIECES);
     while (left > 0) {
-        while (width > left) width = width > 4 ? width / 2 : 1;
-        if (count == CG_MAX_PIECES) return 0;
+        while (width > left)
+            width = width > 4 ? width / 2 : 1;
+        if (count == CG_MAX_PIECES)
+            return 0;
         (*out)[count++] = (cg_piece){.offset = offset, .lanes = (int)width};
         offset += width;
         left -= width;
@@ -146,15 +179,21 @@ bool cg_in_registers(cg_loop *c, ir_id var, cg_piece **out, size_t *n) {
     const ir_op *op = ir_at(c->f, var);
     int64_t size = cg_elements(c, var, c->tile_width), width = 0, count;
     *n = 0;
-    if (op->type.rank != 1 || op->type.dtype == IR_BOOL || size <= 0 || (op->type.dim[0] == IR_DIM_TILE && !c->tile_width)) return false;
+    if (op->type.rank != 1 || op->type.dtype == IR_BOOL || size <= 0 ||
+        (op->type.dim[0] == IR_DIM_TILE && !c->tile_width))
+        return false;
     for (ir_id id = 1; id < c->f->n_ops; ++id) {
         const ir_op *use = ir_at(c->f, id);
-        if (!c->site[id].live || (use->code != IR_READ && use->code != IR_SET) || use->args[0] != var) continue;
+        if (!c->site[id].live || (use->code != IR_READ && use->code != IR_SET) || use->args[0] != var)
+            continue;
         ir_id loop_id = c->site[id].loop;
         const ir_op *loop = loop_id ? ir_at(c->f, loop_id) : NULL;
-        if (!loop || loop->code != IR_LANES || c->site[use->args[1]].loop != loop_id || !cg_vectorizable(c, loop_id)) return false;
-        if (loop->n_args > 1 && ir_int(ir_at(c->f, use->args[1]), IR_ATTR_INDEX, 0) != 1) return false;
-        if (!cg_constant(c, loop->args[0], &count) || count != size || (width && width != width_of(loop))) return false;
+        if (!loop || loop->code != IR_LANES || c->site[use->args[1]].loop != loop_id || !cg_vectorizable(c, loop_id))
+            return false;
+        if (loop->n_args > 1 && ir_int(ir_at(c->f, use->args[1]), IR_ATTR_INDEX, 0) != 1)
+            return false;
+        if (!cg_constant(c, loop->args[0], &count) || count != size || (width && width != width_of(loop)))
+            return false;
         width = width_of(loop);
     }
     return width && (*n = pieces(c, size, width, out)) > 0;
@@ -168,7 +207,8 @@ static const char *suffix(cg_loop *c, ir_dtype t, int lanes) {
 
 static const char *operand(cg_loop *c, const ir_op *loop, ir_id id) {
     ir_dtype t = ir_at(c->f, id)->type.dtype;
-    if (class_of(c, loop, id) == CG_VECTOR) return c->text[id];
+    if (class_of(c, loop, id) == CG_VECTOR)
+        return c->text[id];
     c->vec->splat[t][cg_log2(c->lanes)] = true;
     return base_arena_printf(c->arena, "tiga_splat_%s(%s)", suffix(c, t, c->lanes), cg_bare(c->arena, c->text[id]));
 }
@@ -188,19 +228,24 @@ static ir_dtype mask_dtype(unsigned bytes) { return bytes == 8 ? IR_I64 : IR_I32
 static void vector_elementwise(cg_loop *c, const ir_op *loop, ir_id id) {
     const ir_op *op = ir_at(c->f, id);
     ir_dtype in = ir_at(c->f, op->args[op->code == IR_SELECT ? 1 : 0])->type.dtype, out = op->type.dtype;
-    if (in == IR_BOOL) in = mask_dtype(c->site[id].mask_bytes);
-    if (out == IR_BOOL) out = mask_dtype(c->site[id].mask_bytes);
+    if (in == IR_BOOL)
+        in = mask_dtype(c->site[id].mask_bytes);
+    if (out == IR_BOOL)
+        out = mask_dtype(c->site[id].mask_bytes);
     const char *type = cg_vector_type(c, out, c->lanes), *a[3] = {"", "", ""}, *call;
     bool choice = op->code == IR_SELECT && class_of(c, loop, op->args[0]) != CG_VECTOR;
-    for (uint32_t i = 0; i < op->n_args; ++i) a[i] = choice && i == 0 ? c->text[op->args[0]] : operand(c, loop, op->args[i]);
+    for (uint32_t i = 0; i < op->n_args; ++i)
+        a[i] = choice && i == 0 ? c->text[op->args[0]] : operand(c, loop, op->args[i]);
     if (choice) {
         cg_set_value(c, id, type, base_arena_printf(c->arena, "%s ? %s : %s", a[0], a[1], a[2]), false);
         return;
     }
     c->vec->op[op->code][in][out][cg_log2(c->lanes)] = true;
-    const char *name = op->code == IR_CAST ? base_arena_printf(c->arena, "%s_from", ir_dtype_text(out)) : ir_op_describe(op->code)->text;
+    const char *name = op->code == IR_CAST ? base_arena_printf(c->arena, "%s_from", ir_dtype_text(out))
+                                           : ir_op_describe(op->code)->text;
     call = base_arena_printf(c->arena, "tiga_%s_%s(%s%s%s%s%s)", name, suffix(c, in, c->lanes), cg_bare(c->arena, a[0]),
-                             op->n_args > 1 ? ", " : "", cg_bare(c->arena, a[1]), op->n_args > 2 ? ", " : "", cg_bare(c->arena, a[2]));
+                             op->n_args > 1 ? ", " : "", cg_bare(c->arena, a[1]), op->n_args > 2 ? ", " : "",
+                             cg_bare(c->arena, a[2]));
     cg_set_value(c, id, type, call, true);
 }
 
@@ -211,11 +256,13 @@ static const char *gather(cg_loop *c, const ir_op *op) {
     int64_t f = ir_int(op, IR_ATTR_FIELD, 0);
     const char *e = index[0];
     index[0] = "0";
-    for (size_t i = 1; i < n; ++i) stride = stride ? base_arena_printf(c->arena, "%s * %s", stride, dims[i]) : dims[i];
+    for (size_t i = 1; i < n; ++i)
+        stride = stride ? base_arena_printf(c->arena, "%s * %s", stride, dims[i]) : dims[i];
     c->field_used[f] = c->uses_sources = true;
     c->vec->gather[op->type.dtype][cg_log2(c->lanes)][c->source_bits == 64] = true;
-    return base_arena_printf(c->arena, "tiga_gather%d_%s(&%s[%s], &%s[%s], %s)", c->source_bits, suffix(c, op->type.dtype, c->lanes),
-                             c->field[f], cg_flat_index(c, index, dims, n), c->sources, e, stride ? stride : "1");
+    return base_arena_printf(c->arena, "tiga_gather%d_%s(&%s[%s], &%s[%s], %s)", c->source_bits,
+                             suffix(c, op->type.dtype, c->lanes), c->field[f], cg_flat_index(c, index, dims, n),
+                             c->sources, e, stride ? stride : "1");
 }
 
 static void vector_load_statement(cg_loop *c, const ir_op *loop, ir_id id) {
@@ -229,8 +276,10 @@ static void vector_read(cg_loop *c, ir_id id) {
     const ir_op *op = ir_at(c->f, id);
     bool in_register = c->place[op->args[0]].n_pieces > 0;
     const char *e = in_register ? cg_element(c, id) : vector_load(c, op->type.dtype, cg_element(c, id));
-    if (c->site[id].aliased) c->text[id] = e;
-    else cg_set_value(c, id, cg_vector_type(c, op->type.dtype, c->lanes), e, true);
+    if (c->site[id].aliased)
+        c->text[id] = e;
+    else
+        cg_set_value(c, id, cg_vector_type(c, op->type.dtype, c->lanes), e, true);
 }
 
 static void vector_accum(cg_loop *c, const ir_op *loop, ir_id id) {
@@ -241,12 +290,16 @@ static void vector_accum(cg_loop *c, const ir_op *loop, ir_id id) {
     const char *lane = c->text[op->args[1]], *value = operand(c, loop, op->args[2]);
     c->vec->op[code][t][t][cg_log2(c->lanes)] = true;
     const char *at = c->lanes == 16 ? base_arena_printf(c->arena, "%s[0]", p->name)
-                     : c->lane_offset >= 0 ? base_arena_printf(c->arena, "%s[%lld]", p->name, (long long)(c->lane_offset % 16))
-                                           : base_arena_printf(c->arena, "%s[%s & 15]", p->name, lane);
+                     : c->lane_offset >= 0
+                         ? base_arena_printf(c->arena, "%s[%lld]", p->name, (long long)(c->lane_offset % 16))
+                         : base_arena_printf(c->arena, "%s[%s & 15]", p->name, lane);
     const char *old = p->vector ? p->vector : vector_load(c, t, at);
-    const char *sum = base_arena_printf(c->arena, "tiga_%s_%s(%s, %s)", ir_op_describe(code)->text, suffix(c, t, c->lanes), old, value);
-    if (p->vector) cg_line(&c->w, "%s = %s;", p->vector, sum);
-    else vector_store(c, t, at, sum);
+    const char *sum = base_arena_printf(c->arena, "tiga_%s_%s(%s, %s)", ir_op_describe(code)->text,
+                                        suffix(c, t, c->lanes), old, value);
+    if (p->vector)
+        cg_line(&c->w, "%s = %s;", p->vector, sum);
+    else
+        vector_store(c, t, at, sum);
 }
 
 static void vector_statement(cg_loop *c, const ir_op *loop, ir_id id) {
@@ -257,8 +310,10 @@ static void vector_statement(cg_loop *c, const ir_op *loop, ir_id id) {
     } else if (op->code == IR_SET) {
         const cg_place *p = &c->place[op->args[0]];
         const char *value = operand(c, loop, last);
-        if (p->n_pieces) cg_line(&c->w, "%s = %s;", cg_write_place(c, id), cg_bare(c->arena, value));
-        else vector_store(c, ir_at(c->f, last)->type.dtype, cg_element(c, id), value);
+        if (p->n_pieces)
+            cg_line(&c->w, "%s = %s;", cg_write_place(c, id), cg_bare(c->arena, value));
+        else
+            vector_store(c, ir_at(c->f, last)->type.dtype, cg_element(c, id), value);
     } else if (op->code == IR_ACCUM) {
         vector_accum(c, loop, id);
     } else if (class_of(c, loop, id) != CG_VECTOR) {
@@ -276,16 +331,20 @@ static void body(cg_loop *c, const ir_op *loop) {
     size_t mark = cg_names_mark(&c->names);
     for (size_t i = 0; i < loop->region->n; ++i) {
         ir_id id = loop->region->ops[i];
-        if (!c->site[id].live) continue;
-        if (c->lanes > 1) vector_statement(c, loop, id);
-        else cg_statement(c, id);
+        if (!c->site[id].live)
+            continue;
+        if (c->lanes > 1)
+            vector_statement(c, loop, id);
+        else
+            cg_statement(c, id);
     }
     cg_names_release(&c->names, mark);
 }
 
 static void bind(cg_loop *c, const ir_op *loop, int64_t index, const char *text) {
     ir_id arg = cg_region_arg(c, loop, index);
-    if (arg) c->text[arg] = text;
+    if (arg)
+        c->text[arg] = text;
 }
 
 /* The body for `lanes` elements from `offset` on (-1: not constant). In braces when it names values. */
@@ -311,7 +370,8 @@ static void piece(cg_loop *c, const ir_op *loop, int lanes, int64_t offset) {
 
 /* ---- lanes ------------------------------------------------------------------------------------------------------- */
 static const char *plus(cg_loop *c, const char *a, const char *b) {
-    if (!strcmp(a, "0")) return b;
+    if (!strcmp(a, "0"))
+        return b;
     return strcmp(b, "0") ? base_arena_printf(c->arena, "%s + %s", a, b) : a;
 }
 
@@ -330,7 +390,8 @@ static void plain_lanes(cg_loop *c, const ir_op *loop) {
     const char *base = loop->n_args > 1 ? c->text[loop->args[1]] : "0", *n = c->text[loop->args[0]];
     bool based = strcmp(base, "0") != 0;
     const char *l = cg_name(&c->names, based ? "l" : "k");
-    if (c->tile_arg && !c->tile_width && c->tile_capacity <= 16) cg_line(&c->w, "TIGA_SHORT_LOOP");
+    if (c->tile_arg && !c->tile_width && c->tile_capacity <= 16)
+        cg_line(&c->w, "TIGA_SHORT_LOOP");
     cg_open(&c->w, "for (int64_t %s = 0; %s < %s; ++%s)", l, l, n, l);
     bind(c, loop, 0, based ? base_arena_printf(c->arena, "(%s + %s)", base, l) : l);
     bind(c, loop, 1, l);
@@ -344,9 +405,11 @@ static void partials_to_vectors(cg_loop *c, const ir_op *loop) {
     c->lanes = 16;
     for (size_t i = 0; i < loop->region->n; ++i) {
         const ir_op *op = ir_at(c->f, loop->region->ops[i]);
-        if (!c->site[loop->region->ops[i]].live || op->code != IR_ACCUM) continue;
+        if (!c->site[loop->region->ops[i]].live || op->code != IR_ACCUM)
+            continue;
         cg_place *p = &c->place[op->args[0]];
-        if (p->vector) continue;
+        if (p->vector)
+            continue;
         ir_dtype t = ir_at(c->f, op->args[0])->type.dtype;
         p->vector = cg_name(&c->names, ir_kind_text(ir_kind_of(ir_at(c->f, op->args[0]))));
         const char *first = base_arena_printf(c->arena, "%s[0]", p->name);
@@ -358,9 +421,11 @@ static void partials_from_vectors(cg_loop *c, const ir_op *loop) {
     c->lanes = 16;
     for (size_t i = 0; i < loop->region->n; ++i) {
         const ir_op *op = ir_at(c->f, loop->region->ops[i]);
-        if (!c->site[loop->region->ops[i]].live || op->code != IR_ACCUM) continue;
+        if (!c->site[loop->region->ops[i]].live || op->code != IR_ACCUM)
+            continue;
         cg_place *p = &c->place[op->args[0]];
-        if (!p->vector) continue;
+        if (!p->vector)
+            continue;
         vector_store(c, ir_at(c->f, op->args[0])->type.dtype, base_arena_printf(c->arena, "%s[0]", p->name), p->vector);
         p->vector = NULL;
     }
@@ -377,7 +442,8 @@ static void strips(cg_loop *c, const ir_op *loop) {
     cg_line(&c->w, "int64_t %s = 0;", l);
     bind(c, loop, 0, plus(c, base, l));
     bind(c, loop, 1, l);
-    if (width == IR_N_PARTIALS) partials_to_vectors(c, loop);
+    if (width == IR_N_PARTIALS)
+        partials_to_vectors(c, loop);
     cg_open(&c->w, "for (; %s + %lld <= %s; %s += %lld)", l, (long long)width, n, l, (long long)width);
     c->lanes = (int)width;
     c->lane_offset = -1;
@@ -402,14 +468,17 @@ void cg_lanes(cg_loop *c, ir_id id) {
     }
     bool known = cg_constant(c, loop->args[0], &n);
     size_t n_pieces = known ? pieces(c, n, width_of(loop), &list) : 0;
-    if (n_pieces) unrolled(c, loop, list, n_pieces);
-    else if (!known || n > 0) strips(c, loop);
+    if (n_pieces)
+        unrolled(c, loop, list, n_pieces);
+    else if (!known || n > 0)
+        strips(c, loop);
 }
 
 /* ---- sixteen edges at a time ------------------------------------------------------------------------------------- */
 static void ahead_of_sixteen(cg_loop *c, ir_id id, const char *e) {
     const ir_op *op = ir_at(c->f, id);
-    if (op->code != IR_EDGES || ir_int(op, IR_ATTR_PREFETCH, 0) <= 0) return;
+    if (op->code != IR_EDGES || ir_int(op, IR_ATTR_PREFETCH, 0) <= 0)
+        return;
     size_t mark = cg_names_mark(&c->names);
     const char *n = cg_name(&c->names, "n");
     cg_open(&c->w, "for (int %s = 0; %s < 16; ++%s)", n, n, n);
@@ -422,7 +491,8 @@ void cg_sixteen(cg_loop *c, ir_id id) {
     const ir_op *loop = ir_at(c->f, id);
     bool edges = loop->code == IR_EDGES;
     const char *begin = c->text[loop->args[0]], *end = edges ? NULL : c->text[loop->args[1]];
-    if (edges) cg_edge_bounds(c, loop, &begin, &end);
+    if (edges)
+        cg_edge_bounds(c, loop, &begin, &end);
     size_t mark = cg_names_mark(&c->names);
     cg_open(&c->w, "%s", "");
     const char *e = cg_name(&c->names, edges ? "e" : "r"), *last = cg_name(&c->names, edges ? "e_end" : "r_end");
@@ -430,7 +500,8 @@ void cg_sixteen(cg_loop *c, ir_id id) {
     cg_line(&c->w, "const int64_t %s = %s;", last, end);
     bind(c, loop, 0, e);
     bind(c, loop, edges ? 2 : 1, "0");
-    if (edges) bind(c, loop, 1, e);
+    if (edges)
+        bind(c, loop, 1, e);
     cg_open(&c->w, "if (%s + 16 <= %s)", e, last);
     partials_to_vectors(c, loop);
     cg_open(&c->w, "for (; %s + 16 <= %s; %s += 16)", e, last, e);
@@ -462,8 +533,10 @@ static int64_t vector_inside(const cg_loop *c, const ir_region *r) {
     for (size_t i = 0; i < r->n; ++i) {
         const ir_op *op = ir_at(c->f, r->ops[i]);
         int64_t v = op->code == IR_LANES && c->site[r->ops[i]].live ? width_of(op) : 0;
-        if (!v && op->region) v = vector_inside(c, op->region);
-        if (v) return v;
+        if (!v && op->region)
+            v = vector_inside(c, op->region);
+        if (v)
+            return v;
     }
     return 0;
 }
@@ -479,7 +552,8 @@ static void tile_copy(cg_loop *c, const ir_op *op, const char *k0, const char *w
     c->tile_arg = 0;
     for (size_t i = 0; i < op->region->n; ++i) {
         const ir_op *arg = ir_at(c->f, op->region->ops[i]);
-        if (arg->code == IR_ARG && ir_int(arg, IR_ATTR_INDEX, 0) == 1) c->tile_arg = op->region->ops[i];
+        if (arg->code == IR_ARG && ir_int(arg, IR_ATTR_INDEX, 0) == 1)
+            c->tile_arg = op->region->ops[i];
     }
     c->tile_width = width;
     c->tile_capacity = capacity;
@@ -495,12 +569,17 @@ static void constant_tiles(cg_loop *c, const ir_op *op, int64_t n, int64_t width
     int64_t whole = n / width * width;
     size_t mark = cg_names_mark(&c->names);
     const char *k0 = cg_name(&c->names, "k0");
-    if (whole == width) cg_open(&c->w, "%s", "");
-    else if (whole) cg_open(&c->w, "for (int64_t %s = 0; %s < %lld; %s += %lld)", k0, k0, (long long)whole, k0, (long long)width);
-    if (whole) tile_copy(c, op, whole == width ? "0" : k0, NULL, width, width);
-    if (whole) cg_close(&c->w, "");
+    if (whole == width)
+        cg_open(&c->w, "%s", "");
+    else if (whole)
+        cg_open(&c->w, "for (int64_t %s = 0; %s < %lld; %s += %lld)", k0, k0, (long long)whole, k0, (long long)width);
+    if (whole)
+        tile_copy(c, op, whole == width ? "0" : k0, NULL, width, width);
+    if (whole)
+        cg_close(&c->w, "");
     cg_names_release(&c->names, mark);
-    if (whole == n) return;
+    if (whole == n)
+        return;
     cg_open(&c->w, "%s", "");
     tile_copy(c, op, base_arena_printf(c->arena, "%lld", (long long)whole), NULL, n - whole, n - whole);
     cg_close(&c->w, "");
@@ -513,18 +592,25 @@ static void open_tiles(cg_loop *c, const ir_op *op, int64_t width) {
     cg_open(&c->w, "%s", "");
     const char *k0 = cg_name(&c->names, "k0");
     cg_line(&c->w, "int64_t %s = 0;", k0);
-    for (int64_t step = width; vector && step >= vector; step = step > vector ? vector : 0) {
+    /* halves in between: 32 features would otherwise be two walks of 16 */
+    for (int64_t step = width; vector && step >= vector; step = step / 2 > vector ? step / 2 : vector) {
         cg_open(&c->w, "for (; %s + %lld <= %s; %s += %lld)", k0, (long long)step, n, k0, (long long)step);
         tile_copy(c, op, k0, NULL, step, step);
         cg_close(&c->w, "");
-        if (step == vector) break;
+        if (step == vector)
+            break;
     }
     bool rest_once = vector && vector <= width;
-    if (rest_once) cg_open(&c->w, "if (%s < %s)", k0, n);
-    else cg_open(&c->w, "for (; %s < %s; %s += %lld)", k0, n, k0, (long long)width);
+    if (rest_once)
+        cg_open(&c->w, "if (%s < %s)", k0, n);
+    else
+        cg_open(&c->w, "for (; %s < %s; %s += %lld)", k0, n, k0, (long long)width);
     const char *w = cg_name(&c->names, "width");
-    if (rest_once) cg_line(&c->w, "const int64_t %s = %s - %s;", w, n, k0);
-    else cg_line(&c->w, "const int64_t %s = %s - %s < %lld ? %s - %s : %lld;", w, n, k0, (long long)width, n, k0, (long long)width);
+    if (rest_once)
+        cg_line(&c->w, "const int64_t %s = %s - %s;", w, n, k0);
+    else
+        cg_line(&c->w, "const int64_t %s = %s - %s < %lld ? %s - %s : %lld;", w, n, k0, (long long)width, n, k0,
+                (long long)width);
     tile_copy(c, op, k0, w, 0, rest_once ? vector : width);
     cg_close(&c->w, "");
     cg_close(&c->w, "");
@@ -534,6 +620,8 @@ static void open_tiles(cg_loop *c, const ir_op *op, int64_t width) {
 void cg_tiles(cg_loop *c, ir_id id) {
     const ir_op *op = ir_at(c->f, id);
     int64_t width = ir_int(op, IR_ATTR_WIDTH, 1), n;
-    if (!cg_constant(c, op->args[0], &n)) open_tiles(c, op, width);
-    else if (n > 0) constant_tiles(c, op, n, width);
+    if (!cg_constant(c, op->args[0], &n))
+        open_tiles(c, op, width);
+    else if (n > 0)
+        constant_tiles(c, op, n, width);
 }

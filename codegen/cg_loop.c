@@ -9,8 +9,10 @@ static void take_names(cg_loop *c) {
     c->dim = base_arena_new_array(c->arena, const char *, c->f->n_syms + 1);
     c->field_used = base_arena_new_array(c->arena, bool, c->f->n_params + 1);
     c->dim_used = base_arena_new_array(c->arena, bool, c->f->n_syms + 1);
-    for (size_t i = 0; i < c->f->n_params; ++i) c->field[i] = cg_name(&c->names, c->f->params[i].name);
-    for (size_t i = 0; i < c->f->n_syms; ++i) c->dim[i] = cg_name(&c->names, c->f->syms[i]);
+    for (size_t i = 0; i < c->f->n_params; ++i)
+        c->field[i] = cg_name(&c->names, c->f->params[i].name);
+    for (size_t i = 0; i < c->f->n_syms; ++i)
+        c->dim[i] = cg_name(&c->names, c->f->syms[i]);
     c->args = cg_name(&c->names, "args");
     c->offsets = cg_name(&c->names, "offsets");
     c->sources = cg_name(&c->names, "sources");
@@ -25,19 +27,27 @@ static void take_names(cg_loop *c) {
 static void unpack(cg_loop *c, cg_text *w) {
     const char *a = c->args;
     for (size_t i = 0; i < c->f->n_syms; ++i)
-        if (c->dim_used[i]) cg_line(w, "const int64_t %s = %s->dims[%zu];", c->dim[i], a, i);
-    if (c->uses_n_rows) cg_line(w, "const int64_t %s = %s->n_rows;", c->n_rows, a);
-    if (c->uses_offsets) cg_line(w, "const int64_t *TIGA_RESTRICT %s = %s->graph.offsets;", c->offsets, a);
+        if (c->dim_used[i])
+            cg_line(w, "const int64_t %s = %s->dims[%zu];", c->dim[i], a, i);
+    if (c->uses_n_rows)
+        cg_line(w, "const int64_t %s = %s->n_rows;", c->n_rows, a);
+    if (c->uses_offsets)
+        cg_line(w, "const int64_t *TIGA_RESTRICT %s = %s->graph.offsets;", c->offsets, a);
     if (c->uses_sources)
-        cg_line(w, "const int%d_t *TIGA_RESTRICT %s = (const int%d_t *)%s->graph.sources;", c->source_bits, c->sources, c->source_bits, a);
+        cg_line(w, "const int%d_t *TIGA_RESTRICT %s = (const int%d_t *)%s->graph.sources;", c->source_bits, c->sources,
+                c->source_bits, a);
     for (size_t i = 0; i < c->f->n_params; ++i) {
         const ir_param *p = &c->f->params[i];
         const char *t = cg_storage(p->type.dtype), *cv = p->role >= IR_OUT_ROW ? "" : "const ";
-        if (c->field_used[i]) cg_line(w, "%s%s *TIGA_RESTRICT %s = (%s%s *)%s->buffers[%zu];", cv, t, c->field[i], cv, t, a, i);
+        if (c->field_used[i])
+            cg_line(w, "%s%s *TIGA_RESTRICT %s = (%s%s *)%s->buffers[%zu];", cv, t, c->field[i], cv, t, a, i);
     }
-    if (c->uses_edge_end) cg_line(w, "const int64_t %s = %s[%s];", c->edge_end, c->offsets, c->row_end);
-    if (c->n_scratch) cg_line(w, "char *const %s = (char *)%s->scratch;", c->scratch, a);
-    if (c->n_scratch) cg_scratch_lines(c, w, false);
+    if (c->uses_edge_end)
+        cg_line(w, "const int64_t %s = %s[%s];", c->edge_end, c->offsets, c->row_end);
+    if (c->n_scratch)
+        cg_line(w, "char *const %s = (char *)%s->scratch;", c->scratch, a);
+    if (c->n_scratch)
+        cg_scratch_lines(c, w, false);
 }
 
 static cg_loop begin(const cg_loop *like, ir_func *f, int bits, base_str *body) {
@@ -56,7 +66,8 @@ static cg_loop begin(const cg_loop *like, ir_func *f, int bits, base_str *body) 
 
 static bool has_rows(const cg_loop *c) {
     for (size_t i = 0; i < c->f->body.n; ++i)
-        if (ir_at(c->f, c->f->body.ops[i])->code == IR_ROWS && c->site[c->f->body.ops[i]].live) return true;
+        if (ir_at(c->f, c->f->body.ops[i])->code == IR_ROWS && c->site[c->f->body.ops[i]].live)
+            return true;
     return false;
 }
 
@@ -69,9 +80,11 @@ static void emit_scratch_bytes(cg_loop *c, cg_text *w) {
         c->dim_used[i] = false;
     }
     cg_scratch_lines(c, &body, true);
-    for (size_t i = 0; i < c->f->n_syms; ++i) uses_dims = uses_dims || c->dim_used[i];
+    for (size_t i = 0; i < c->f->n_syms; ++i)
+        uses_dims = uses_dims || c->dim_used[i];
     cg_open(w, "static int64_t %s_scratch_bytes(const int64_t *dims)", cg_symbol(c->m, c->arena, c->f->name));
-    if (!uses_dims) cg_line(w, "(void)dims;");
+    if (!uses_dims)
+        cg_line(w, "(void)dims;");
     cg_raw(w, base_str_text(&lines));
     cg_close(w, "\n");
     base_str_fini(&lines);
@@ -82,25 +95,30 @@ static bool emit_rows(const cg_loop *like, ir_func *f, int bits, cg_text *w, cg_
     base_str body = {0};
     cg_loop c = begin(like, f, bits, &body);
     cg_region(&c, &f->body);
-    if (bits == 32) *facts = (cg_loop_facts){.walks_edges = c.uses_sources || c.uses_offsets, .needs_scratch = c.n_scratch > 0};
+    if (bits == 32)
+        *facts = (cg_loop_facts){.walks_edges = c.uses_sources || c.uses_offsets, .needs_scratch = c.n_scratch > 0};
     if (!c.failed && (bits == 32 || facts->walks_edges)) {
-        cg_open(w, "static void %s_rows%d(const tiga_launch_args *%s, int64_t %s, int64_t %s)", cg_symbol(c.m, c.arena, f->name), bits, c.args,
-                c.row_begin, c.row_end);
+        cg_open(w, "static void %s_rows%d(const tiga_launch_args *%s, int64_t %s, int64_t %s)",
+                cg_symbol(c.m, c.arena, f->name), bits, c.args, c.row_begin, c.row_end);
         size_t before = w->out->len;
         unpack(&c, w);
-        if (w->out->len == before) cg_line(w, "(void)%s;", c.args);
-        if (!has_rows(&c)) cg_line(w, "(void)%s;", c.row_begin);
-        if (!has_rows(&c)) cg_line(w, "(void)%s;", c.row_end);
+        if (w->out->len == before)
+            cg_line(w, "(void)%s;", c.args);
+        if (!has_rows(&c))
+            cg_line(w, "(void)%s;", c.row_begin);
+        if (!has_rows(&c))
+            cg_line(w, "(void)%s;", c.row_end);
         cg_raw(w, base_str_text(&body));
         cg_close(w, "\n");
-        if (bits == 32 && c.n_scratch) emit_scratch_bytes(&c, w);
+        if (bits == 32 && c.n_scratch)
+            emit_scratch_bytes(&c, w);
     }
     base_str_fini(&body);
     return !c.failed;
 }
 
-bool cg_emit_loop(const ir_module *m, ir_func *f, cg_text *w, cg_helpers *h, cg_vectors *v, base_arena *arena, cg_loop_facts *facts,
-                  base_str *err) {
+bool cg_emit_loop(const ir_module *m, ir_func *f, cg_text *w, cg_helpers *h, cg_vectors *v, base_arena *arena,
+                  cg_loop_facts *facts, base_str *err) {
     cg_loop like = {.m = m, .arena = arena, .help = h, .vec = v, .err = err};
     return emit_rows(&like, f, 32, w, facts) && emit_rows(&like, f, 64, w, facts);
 }

@@ -15,11 +15,16 @@ static const char *literal(base_arena *arena, const char *text) {
 static const char *dtype_name(ir_dtype t) {
     switch (t) {
 #define IR_DTYPE(NAME, text, ctype, bytes, is_float, npy)                                                              \
-    case IR_##NAME: return "TIGA_" #NAME;
+    case IR_##NAME:                                                                                                    \
+        return "TIGA_" #NAME;
 #include "ir/ir_types.def"
 #undef IR_DTYPE
-    case IR_GRAPH: return "0";
-    case IR_NONE: case IR_TUPLE: case IR_INSTANCE_T: break;
+    case IR_GRAPH:
+        return "0";
+    case IR_NONE:
+    case IR_TUPLE:
+    case IR_INSTANCE_T:
+        break;
     }
     BASE_BUG("no element type %d", (int)t);
 }
@@ -27,19 +32,23 @@ static const char *dtype_name(ir_dtype t) {
 static void emit_field(const ir_func *f, const ir_param *p, bool result, bool program, cg_text *w, base_arena *arena) {
     cg_field d = cg_field_of(f, p, result, program);
     base_str shape = {0};
-    for (uint32_t i = 0; i < d.rank; ++i) base_str_addf(&shape, "%s%lld", i ? ", " : "", (long long)d.shape[i]);
-    cg_line(w, "{%s, TIGA_AT_%s, %s, %u, %lld, {%s},", literal(arena, p->name), d.at, dtype_name(p->type.dtype), d.rank, (long long)d.graph,
-            d.rank ? base_str_text(&shape) : "0");
+    for (uint32_t i = 0; i < d.rank; ++i)
+        base_str_addf(&shape, "%s%lld", i ? ", " : "", (long long)d.shape[i]);
+    cg_line(w, "{%s, TIGA_AT_%s, %s, %u, %lld, {%s},", literal(arena, p->name), d.at, dtype_name(p->type.dtype), d.rank,
+            (long long)d.graph, d.rank ? base_str_text(&shape) : "0");
     cg_line(w, " %s},", literal(arena, cg_field_text(arena, f, p, result, program)));
     base_str_fini(&shape);
 }
 
-static void emit_fields(const char *symbol, const char *what, const ir_func *f, bool result, bool program, cg_text *w, base_arena *arena) {
+static void emit_fields(const char *symbol, const char *what, const ir_func *f, bool result, bool program, cg_text *w,
+                        base_arena *arena) {
     const ir_param *list = result ? f->results : f->params;
     size_t n = result ? f->n_results : f->n_params;
-    if (!n) return;
+    if (!n)
+        return;
     cg_open(w, "static const tiga_field_info %s_%s[] =", symbol, what);
-    for (size_t i = 0; i < n; ++i) emit_field(f, &list[i], result, program, w, arena);
+    for (size_t i = 0; i < n; ++i)
+        emit_field(f, &list[i], result, program, w, arena);
     cg_close(w, ";");
 }
 
@@ -48,7 +57,8 @@ static void emit_parts(const ir_module *m, const ir_func *f, cg_text *w, base_ar
     bool program = !cg_kernel_of(m, f);
     if (f->n_syms) {
         cg_open(w, "static const char *const %s_dims[] =", s);
-        for (size_t i = 0; i < f->n_syms; ++i) cg_line(w, "%s,", literal(arena, f->syms[i]));
+        for (size_t i = 0; i < f->n_syms; ++i)
+            cg_line(w, "%s,", literal(arena, f->syms[i]));
         cg_close(w, ";");
     }
     emit_fields(s, "params", f, false, program, w, arena);
@@ -73,8 +83,9 @@ static void emit_function(const ir_module *m, const ir_func *f, cg_text *w, base
     w->indent++;
     cg_string_literal(w, f->signature ? f->signature : f->name);
     cg_raw(w, ",\n");
-    cg_line(w, "%d, %zu, %zu, %zu, %s, %s, %s, %d, %s_host, %s_plan},", !cg_kernel_of(m, f), f->n_syms, f->n_params, f->n_results,
-            part(arena, s, "dims", f->n_syms), part(arena, s, "params", f->n_params), part(arena, s, "results", f->n_results), f->needs_square, s, s);
+    cg_line(w, "%d, %zu, %zu, %zu, %s, %s, %s, %d, %s_host, %s_plan},", !cg_kernel_of(m, f), f->n_syms, f->n_params,
+            f->n_results, part(arena, s, "dims", f->n_syms), part(arena, s, "params", f->n_params),
+            part(arena, s, "results", f->n_results), f->needs_square, s, s);
     w->indent--;
 }
 
@@ -96,15 +107,19 @@ void cg_emit_tables(const ir_module *m, const cg_options *o, cg_text *w, base_ar
     size_t n_functions = 0, n_kernels = 0;
     for (size_t i = 0; i < m->n_funcs; ++i) {
         n_kernels += m->funcs[i]->level == IR_LEVEL_LOOP;
-        if (m->funcs[i]->level != IR_LEVEL_TASK) continue;
+        if (m->funcs[i]->level != IR_LEVEL_TASK)
+            continue;
         n_functions++;
         emit_parts(m, m->funcs[i], w, arena);
     }
-    cg_line(w, "/* name, signature, is a program, dimensions, parameters, results (counts, then tables), square, host, plan */");
+    cg_line(w, "/* name, signature, is a program, dimensions, parameters, results (counts, then tables), square, host, "
+               "plan */");
     cg_open(w, "static const tiga_function_info tiga_functions[] =");
     for (size_t i = 0; i < m->n_funcs; ++i)
-        if (m->funcs[i]->level == IR_LEVEL_TASK) emit_function(m, m->funcs[i], w, arena);
-    if (!n_functions) cg_line(w, "{NULL, NULL, 0, 0, 0, 0, NULL, NULL, NULL, 0, NULL, NULL},");
+        if (m->funcs[i]->level == IR_LEVEL_TASK)
+            emit_function(m, m->funcs[i], w, arena);
+    if (!n_functions)
+        cg_line(w, "{NULL, NULL, 0, 0, 0, 0, NULL, NULL, NULL, 0, NULL, NULL},");
     cg_close(w, ";\n");
     emit_info(o, n_functions, n_kernels, w, arena);
     cg_raw(w, "/* Another name lets two modules live in one program: -DTIGA_MODULE_SYMBOL_NAME=my_module. */\n"

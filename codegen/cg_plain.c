@@ -5,7 +5,8 @@
 #include <string.h>
 
 ir_func *cg_plain_loop(const ir_module *m, const ir_func *f) {
-    if (f->level != IR_LEVEL_KERNEL || !f->exported) return NULL;
+    if (f->level != IR_LEVEL_KERNEL || !f->exported)
+        return NULL;
     ir_func *loop = ir_func_find(m, f->name, IR_LEVEL_LOOP);
     return loop && loop->rows_per_unit == 1 ? loop : NULL;
 }
@@ -22,12 +23,16 @@ typedef struct plain {
 
 static plain take_names(const ir_func *loop, base_arena *arena) {
     cg_names names;
-    plain p = {.dims = base_arena_new_array(arena, const char *, loop->n_syms + 1), .fields = base_arena_new_array(arena, const char *, loop->n_params + 1)};
+    plain p = {.dims = base_arena_new_array(arena, const char *, loop->n_syms + 1),
+               .fields = base_arena_new_array(arena, const char *, loop->n_params + 1)};
     cg_names_init(&names, arena);
-    for (size_t i = 0; i < loop->n_params; ++i) p.fields[i] = cg_name(&names, loop->params[i].name);
+    for (size_t i = 0; i < loop->n_params; ++i)
+        p.fields[i] = cg_name(&names, loop->params[i].name);
     p.graph = cg_name(&names, "graph");
     for (size_t i = 0; i < loop->n_syms; ++i)
-        p.dims[i] = size_of_graph(loop->syms[i]) ? base_arena_printf(arena, "%s->%s", p.graph, size_of_graph(loop->syms[i])) : cg_name(&names, loop->syms[i]);
+        p.dims[i] = size_of_graph(loop->syms[i])
+                        ? base_arena_printf(arena, "%s->%s", p.graph, size_of_graph(loop->syms[i]))
+                        : cg_name(&names, loop->syms[i]);
     p.scratch = cg_name(&names, "scratch");
     p.row_begin = cg_name(&names, "row_begin");
     p.row_end = cg_name(&names, "row_end");
@@ -37,14 +42,18 @@ static plain take_names(const ir_func *loop, base_arena *arena) {
 /* ", int64_t F, const float *x" or ", F, x" */
 static void add_arguments(base_str *s, const ir_func *loop, const plain *p, bool types, bool scratch) {
     for (size_t i = 0; i < loop->n_syms; ++i)
-        if (!size_of_graph(loop->syms[i])) base_str_addf(s, ", %s%s", types ? "int64_t " : "", p->dims[i]);
+        if (!size_of_graph(loop->syms[i]))
+            base_str_addf(s, ", %s%s", types ? "int64_t " : "", p->dims[i]);
     for (size_t i = 0; i < loop->n_params; ++i) {
         const ir_param *f = &loop->params[i];
         const char *c = f->role < IR_OUT_ROW ? "const " : "";
-        if (types) base_str_addf(s, ", %s%s *%s", c, cg_storage(f->type.dtype), p->fields[i]);
-        else base_str_addf(s, ", %s", p->fields[i]);
+        if (types)
+            base_str_addf(s, ", %s%s *%s", c, cg_storage(f->type.dtype), p->fields[i]);
+        else
+            base_str_addf(s, ", %s", p->fields[i]);
     }
-    if (scratch) base_str_addf(s, ", %s%s", types ? "void *" : "", p->scratch);
+    if (scratch)
+        base_str_addf(s, ", %s%s", types ? "void *" : "", p->scratch);
 }
 
 const char *cg_plain_prototype(const ir_module *m, ir_func *loop, bool rows, base_arena *arena) {
@@ -52,7 +61,8 @@ const char *cg_plain_prototype(const ir_module *m, ir_func *loop, bool rows, bas
     base_str s = {0};
     base_str_addf(&s, "void %s%s(const tiga_csr *%s", cg_symbol(m, arena, loop->name), rows ? "_rows" : "", p.graph);
     add_arguments(&s, loop, &p, true, cg_facts_of(m, loop, arena).needs_scratch);
-    if (rows) base_str_addf(&s, ", int64_t %s, int64_t %s", p.row_begin, p.row_end);
+    if (rows)
+        base_str_addf(&s, ", int64_t %s, int64_t %s", p.row_begin, p.row_end);
     base_str_add(&s, ")");
     const char *r = base_arena_strdup(arena, base_str_text(&s));
     base_str_fini(&s);
@@ -60,12 +70,14 @@ const char *cg_plain_prototype(const ir_module *m, ir_func *loop, bool rows, bas
 }
 
 const char *cg_plain_scratch_prototype(const ir_module *m, ir_func *loop, base_arena *arena) {
-    if (!cg_facts_of(m, loop, arena).needs_scratch) return NULL;
+    if (!cg_facts_of(m, loop, arena).needs_scratch)
+        return NULL;
     plain p = take_names(loop, arena);
     base_str s = {0};
     base_str_addf(&s, "int64_t %s_scratch(const tiga_csr *%s", cg_symbol(m, arena, loop->name), p.graph);
     for (size_t i = 0; i < loop->n_syms; ++i)
-        if (!size_of_graph(loop->syms[i])) base_str_addf(&s, ", int64_t %s", p.dims[i]);
+        if (!size_of_graph(loop->syms[i]))
+            base_str_addf(&s, ", int64_t %s", p.dims[i]);
     const char *r = base_arena_printf(arena, "%s)", base_str_text(&s));
     base_str_fini(&s);
     return r;
@@ -73,7 +85,8 @@ const char *cg_plain_scratch_prototype(const ir_module *m, ir_func *loop, base_a
 
 static void emit_dims(const ir_func *loop, const plain *p, cg_text *w) {
     base_str list = {0};
-    for (size_t i = 0; i < loop->n_syms; ++i) base_str_addf(&list, "%s%s", i ? ", " : "", p->dims[i]);
+    for (size_t i = 0; i < loop->n_syms; ++i)
+        base_str_addf(&list, "%s%s", i ? ", " : "", p->dims[i]);
     cg_line(w, "const int64_t tiga_dims[] = {%s};", loop->n_syms ? base_str_text(&list) : "0");
     base_str_fini(&list);
 }
@@ -91,11 +104,13 @@ static void emit_range(const ir_module *m, ir_func *loop, const cg_loop_facts *f
     plain p = take_names(loop, arena);
     const char *s = cg_symbol(m, arena, loop->name);
     base_str list = {0};
-    for (size_t i = 0; i < loop->n_params; ++i) base_str_addf(&list, "%s(void *)%s", i ? ", " : "", p.fields[i]);
+    for (size_t i = 0; i < loop->n_params; ++i)
+        base_str_addf(&list, "%s(void *)%s", i ? ", " : "", p.fields[i]);
     cg_open(w, "%s", cg_plain_prototype(m, loop, true, arena));
     emit_dims(loop, &p, w);
     cg_line(w, "void *const tiga_buffers[] = {%s};", base_str_text(&list));
-    cg_line(w, "const tiga_launch_args tiga_args = {*%s, %s->n_dst, tiga_dims, tiga_buffers, %s};", p.graph, p.graph, facts->needs_scratch ? p.scratch : "NULL");
+    cg_line(w, "const tiga_launch_args tiga_args = {*%s, %s->n_dst, tiga_dims, tiga_buffers, %s};", p.graph, p.graph,
+            facts->needs_scratch ? p.scratch : "NULL");
     if (facts->walks_edges) {
         cg_open(w, "if (%s->source_bits == 64)", p.graph);
         cg_line(w, "%s_rows64(&tiga_args, %s, %s);", s, p.row_begin, p.row_end);
@@ -121,22 +136,29 @@ void cg_emit_plain(const ir_module *m, cg_text *w, base_arena *arena) {
     bool any = false;
     for (size_t i = 0; i < m->n_funcs; ++i) {
         ir_func *loop = cg_plain_loop(m, m->funcs[i]);
-        if (!loop) continue;
-        if (!any) cg_raw(w, "/* The kernels as plain functions over raw pointers; see the header. */\n#if defined(__cplusplus)\nextern \"C\" {\n#endif\n");
+        if (!loop)
+            continue;
+        if (!any)
+            cg_raw(w, "/* The kernels as plain functions over raw pointers; see the header. */\n#if "
+                      "defined(__cplusplus)\nextern \"C\" {\n#endif\n");
         any = true;
         cg_line(w, "TIGA_EXPORT %s;", cg_plain_prototype(m, loop, false, arena));
         cg_line(w, "TIGA_EXPORT %s;", cg_plain_prototype(m, loop, true, arena));
         const char *scratch = cg_plain_scratch_prototype(m, loop, arena);
-        if (scratch) cg_line(w, "TIGA_EXPORT %s;", scratch);
+        if (scratch)
+            cg_line(w, "TIGA_EXPORT %s;", scratch);
     }
     for (size_t i = 0; i < m->n_funcs; ++i) {
         ir_func *loop = cg_plain_loop(m, m->funcs[i]);
-        if (!loop) continue;
+        if (!loop)
+            continue;
         cg_loop_facts facts = cg_facts_of(m, loop, arena);
         cg_blank(w);
-        if (facts.needs_scratch) emit_scratch(m, loop, w, arena);
+        if (facts.needs_scratch)
+            emit_scratch(m, loop, w, arena);
         emit_range(m, loop, &facts, w, arena);
         emit_whole(m, loop, &facts, w, arena);
     }
-    if (any) cg_raw(w, "#if defined(__cplusplus)\n}\n#endif\n");
+    if (any)
+        cg_raw(w, "#if defined(__cplusplus)\n}\n#endif\n");
 }

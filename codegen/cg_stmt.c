@@ -9,7 +9,8 @@ ir_id cg_region_arg(const cg_loop *c, const ir_op *loop, int64_t index) {
     for (size_t i = 0; i < loop->region->n; ++i) {
         ir_id id = loop->region->ops[i];
         const ir_op *op = ir_at(c->f, id);
-        if (op->code == IR_ARG && ir_int(op, IR_ATTR_INDEX, 0) == index) return c->site[id].n_uses ? id : 0;
+        if (op->code == IR_ARG && ir_int(op, IR_ATTR_INDEX, 0) == index)
+            return c->site[id].n_uses ? id : 0;
     }
     return 0;
 }
@@ -22,15 +23,20 @@ static const char *value_name(cg_loop *c, ir_id id) {
         const char *at = op->n_args ? c->text[op->args[0]] : "value";
         return base_arena_printf(c->arena, "%s_%s", field, !op->n_args || strlen(at) <= 2 ? at : "at");
     }
-    if (op->code == IR_COLLAPSE) return ir_kind_text(ir_kind_of(ir_at(c->f, op->args[0])));
-    if (op->code == IR_SOURCE) return "source";
-    if (op->code == IR_DEGREE) return "degree";
-    if (op->code == IR_READ && c->place[op->args[0]].name) return base_arena_printf(c->arena, "%s_was", c->place[op->args[0]].name);
+    if (op->code == IR_COLLAPSE)
+        return ir_kind_text(ir_kind_of(ir_at(c->f, op->args[0])));
+    if (op->code == IR_SOURCE)
+        return "source";
+    if (op->code == IR_DEGREE)
+        return "degree";
+    if (op->code == IR_READ && c->place[op->args[0]].name)
+        return base_arena_printf(c->arena, "%s_was", c->place[op->args[0]].name);
     return base_arena_printf(c->arena, "t%u", id);
 }
 
 void cg_set_value(cg_loop *c, ir_id id, const char *ctype, const char *expr, bool atom) {
-    bool last = cg_foldable(c, id) && !ir_class_is_elementwise(ir_op_describe(ir_at(c->f, c->site[id].user)->code)->cls);
+    bool last =
+        cg_foldable(c, id) && !ir_class_is_elementwise(ir_op_describe(ir_at(c->f, c->site[id].user)->code)->cls);
     if (cg_foldable(c, id) && strlen(expr) <= (last ? 2 * LONG_EXPRESSION : LONG_EXPRESSION)) {
         c->text[id] = atom ? expr : base_arena_printf(c->arena, "(%s)", expr);
         return;
@@ -48,7 +54,8 @@ static ir_dtype operand_dtype(const cg_loop *c, const ir_op *op) {
 void cg_expression(cg_loop *c, ir_id id) {
     const ir_op *op = ir_at(c->f, id);
     const char *args[3] = {NULL, NULL, NULL};
-    for (uint32_t i = 0; i < op->n_args; ++i) args[i] = c->text[op->args[i]];
+    for (uint32_t i = 0; i < op->n_args; ++i)
+        args[i] = c->text[op->args[i]];
     bool atom;
     const char *e = cg_expr(c->help, c->arena, op->code, operand_dtype(c, op), op->type.dtype, args, &atom);
     cg_set_value(c, id, cg_ctype(op->type.dtype), e, atom);
@@ -64,23 +71,29 @@ static void load(cg_loop *c, ir_id id) {
 
 static void read_place(cg_loop *c, ir_id id) {
     const char *e = cg_element(c, id);
-    if (c->site[id].aliased) c->text[id] = e;
-    else cg_set_value(c, id, cg_ctype(ir_at(c->f, id)->type.dtype), e, true);
+    if (c->site[id].aliased)
+        c->text[id] = e;
+    else
+        cg_set_value(c, id, cg_ctype(ir_at(c->f, id)->type.dtype), e, true);
 }
 
 static void source(cg_loop *c, ir_id id) {
     const char *e = c->text[ir_at(c->f, id)->args[0]];
     c->uses_sources = true;
-    cg_set_value(c, id, "int64_t", base_arena_printf(c->arena, "%s < 0 ? -1 : (int64_t)%s[%s]", e, c->sources, e), false);
+    cg_set_value(c, id, "int64_t", base_arena_printf(c->arena, "%s < 0 ? -1 : (int64_t)%s[%s]", e, c->sources, e),
+                 false);
 }
 
 static void degree(cg_loop *c, ir_id id) {
     const char *i = c->text[ir_at(c->f, id)->args[0]];
     c->uses_offsets = true;
-    cg_set_value(c, id, "int64_t", base_arena_printf(c->arena, "%s[%s + 1] - %s[%s]", c->offsets, i, c->offsets, i), false);
+    cg_set_value(c, id, "int64_t", base_arena_printf(c->arena, "%s[%s + 1] - %s[%s]", c->offsets, i, c->offsets, i),
+                 false);
 }
 
-static void dimsize(cg_loop *c, ir_id id) { c->text[id] = cg_dim_text(c, ir_find_attr(ir_at(c->f, id), IR_ATTR_DIM)->i); }
+static void dimsize(cg_loop *c, ir_id id) {
+    c->text[id] = cg_dim_text(c, ir_find_attr(ir_at(c->f, id), IR_ATTR_DIM)->i);
+}
 
 static void store(cg_loop *c, ir_id id) {
     const ir_op *op = ir_at(c->f, id);
@@ -102,8 +115,8 @@ static void accum_arg(cg_loop *c, const ir_op *op, ir_kind k, const char *lane) 
     cg_open(&c->w, "%s", "");
     cg_line(&c->w, "const int64_t %s = %s & 15;", slot, lane);
     cg_line(&c->w, "const %s %s = %s;", cg_ctype(t), v, cg_bare(c->arena, c->text[op->args[2]]));
-    cg_open(&c->w, "if (tiga_%s_%s(%s, %s, %s[%s], %s[%s]))", ir_kind_text(k), ir_dtype_text(t), v, c->text[op->args[3]], p->name, slot,
-            p->pieces->name, slot);
+    cg_open(&c->w, "if (tiga_%s_%s(%s, %s, %s[%s], %s[%s]))", ir_kind_text(k), ir_dtype_text(t), v,
+            c->text[op->args[3]], p->name, slot, p->pieces->name, slot);
     cg_line(&c->w, "%s[%s] = %s;", p->name, slot, v);
     cg_line(&c->w, "%s[%s] = %s;", p->pieces->name, slot, c->text[op->args[3]]);
     cg_close(&c->w, "");
@@ -132,7 +145,8 @@ static void accum(cg_loop *c, ir_id id) {
     bool atom;
     ir_dtype t = partials->type.dtype;
     cg_line(&c->w, "%s = %s;", slot, cg_expr(c->help, c->arena, cg_kind_op(k), t, t, args, &atom));
-    if (!simple) cg_close(&c->w, "");
+    if (!simple)
+        cg_close(&c->w, "");
     cg_names_release(&c->names, mark);
 }
 
@@ -142,15 +156,16 @@ static void collapse(cg_loop *c, ir_id id) {
     ir_dtype t = partials->type.dtype;
     c->help->collapse[k][t] = true;
     const cg_place *p = &c->place[op->args[0]];
-    const char *call = base_arena_printf(c->arena, "tiga_collapse_%s_%s(%s%s%s)", ir_kind_text(k), ir_dtype_text(t), p->name,
-                                         p->pieces ? ", " : "", p->pieces ? p->pieces->name : "");
+    const char *call = base_arena_printf(c->arena, "tiga_collapse_%s_%s(%s%s%s)", ir_kind_text(k), ir_dtype_text(t),
+                                         p->name, p->pieces ? ", " : "", p->pieces ? p->pieces->name : "");
     cg_set_value(c, id, cg_ctype(op->type.dtype), call, true);
 }
 
 /* ---- loops ------------------------------------------------------------------------------------------------------- */
 static void bind_arg(cg_loop *c, const ir_op *loop, int64_t index, const char *text) {
     ir_id arg = cg_region_arg(c, loop, index);
-    if (arg) c->text[arg] = text;
+    if (arg)
+        c->text[arg] = text;
 }
 
 static void counted(cg_loop *c, ir_id id, const char *want, const char *from, const char *to) {
@@ -164,7 +179,8 @@ static void counted(cg_loop *c, ir_id id, const char *want, const char *from, co
         cg_open(&c->w, "for (int64_t %s = %s, %s = %s; %s < %s; ++%s)", i, from, end, to, i, end, i);
     }
     bind_arg(c, op, 0, i);
-    if (op->code == IR_RANGE) bind_arg(c, op, 1, strcmp(from, "0") ? base_arena_printf(c->arena, "(%s - %s)", i, from) : i);
+    if (op->code == IR_RANGE)
+        bind_arg(c, op, 1, strcmp(from, "0") ? base_arena_printf(c->arena, "(%s - %s)", i, from) : i);
     cg_region(c, op->region);
     cg_close(&c->w, "");
     cg_names_release(&c->names, mark);
@@ -192,7 +208,8 @@ static void edges(cg_loop *c, ir_id id) {
     cg_line(&c->w, "TIGA_NO_UNROLL");
     cg_open(&c->w, "for (int64_t %s = %s, %s = %s; %s < %s; ++%s)", e, begin, last, end, e, last, e);
     bind_arg(c, op, 0, e);
-    if (lane) c->text[lane] = base_arena_printf(c->arena, "(%s - %s)", e, begin);
+    if (lane)
+        c->text[lane] = base_arena_printf(c->arena, "(%s - %s)", e, begin);
     cg_prefetch(c, id, e);
     if (src) {
         const char *j = cg_name(&c->names, "j");
@@ -208,22 +225,29 @@ static void edges(cg_loop *c, ir_id id) {
 /* ---- prefetch ---------------------------------------------------------------------------------------------------- */
 static bool inside(const cg_loop *c, ir_id id, ir_id loop) {
     for (ir_id l = c->site[id].loop; l; l = c->site[l].loop)
-        if (l == loop) return true;
+        if (l == loop)
+            return true;
     return false;
 }
 
 /* How many elements in a row the load touches for one edge; 0: as many as *open says, known at run time. */
 static int64_t elements_ahead(cg_loop *c, ir_id edges_id, const ir_op *load, const char **open) {
-    if (load->n_args < 2) return 1;
+    if (load->n_args < 2)
+        return 1;
     ir_id last = load->args[load->n_args - 1];
-    if (ir_at(c->f, last)->code != IR_ARG || !inside(c, last, edges_id)) return 1;
+    if (ir_at(c->f, last)->code != IR_ARG || !inside(c, last, edges_id))
+        return 1;
     const ir_op *loop = ir_at(c->f, c->site[last].loop);
     int64_t n = 0;
     ir_id count = loop->args[loop->code == IR_RANGE ? 1 : 0];
-    if (loop->code == IR_EDGES) return 1;
-    if (cg_constant(c, count, &n)) return n;
-    if (count == c->tile_arg) return c->tile_capacity;
-    if (inside(c, count, edges_id)) return 1;
+    if (loop->code == IR_EDGES)
+        return 1;
+    if (cg_constant(c, count, &n))
+        return n;
+    if (count == c->tile_arg)
+        return c->tile_capacity;
+    if (inside(c, count, edges_id))
+        return 1;
     *open = c->text[count];
     return 0;
 }
@@ -236,9 +260,11 @@ static const char *first_element(cg_loop *c, ir_id edges_id, const ir_op *load, 
     index[0] = ahead;
     for (size_t i = 1; i < n; ++i) {
         ir_id a = load->args[i];
-        if (!inside(c, a, edges_id)) continue;
+        if (!inside(c, a, edges_id))
+            continue;
         const ir_op *loop = ir_at(c->f, c->site[a].loop);
-        bool based = ir_at(c->f, a)->code == IR_ARG && loop->code == IR_LANES && loop->n_args > 1 && !inside(c, loop->args[1], edges_id);
+        bool based = ir_at(c->f, a)->code == IR_ARG && loop->code == IR_LANES && loop->n_args > 1 &&
+                     !inside(c, loop->args[1], edges_id);
         index[i] = based ? c->text[loop->args[1]] : "0";
     }
     return cg_flat_index(c, index, dims, n);
@@ -251,21 +277,27 @@ static void fetch_lines(cg_loop *c, ir_id edges_id, const ir_op *load, const cha
     c->field_used[f] = c->vec->prefetch = true;
     for (int64_t k = 0; k < n && k < 16 * line; k += line)
         cg_line(&c->w, k ? "TIGA_PREFETCH(&%s[%s + %lld]);" : "TIGA_PREFETCH(&%s[%s]);", c->field[f], at, (long long)k);
-    if (!open) return;
+    if (!open)
+        return;
     size_t mark = cg_names_mark(&c->names);
     const char *k = cg_name(&c->names, "k");
-    cg_line(&c->w, "for (int64_t %s = 0; %s < %s; %s += %lld) TIGA_PREFETCH(&%s[%s + %s]);", k, k, open, k, (long long)line, c->field[f], at, k);
+    cg_line(&c->w, "for (int64_t %s = 0; %s < %s; %s += %lld) TIGA_PREFETCH(&%s[%s + %s]);", k, k, open, k,
+            (long long)line, c->field[f], at, k);
     cg_names_release(&c->names, mark);
 }
 
 static void find_fetches(const cg_loop *c, const ir_region *r, ir_id src, const ir_op **found, size_t *n) {
     for (size_t i = 0; i < r->n && *n < 8; ++i) {
         const ir_op *op = ir_at(c->f, r->ops[i]);
-        if (op->region) find_fetches(c, op->region, src, found, n);
-        if (op->code != IR_LOAD || !c->site[r->ops[i]].live || !op->n_args || op->args[0] != src) continue;
+        if (op->region)
+            find_fetches(c, op->region, src, found, n);
+        if (op->code != IR_LOAD || !c->site[r->ops[i]].live || !op->n_args || op->args[0] != src)
+            continue;
         bool known = false;
-        for (size_t k = 0; k < *n; ++k) known = known || ir_int(found[k], IR_ATTR_FIELD, 0) == ir_int(op, IR_ATTR_FIELD, 0);
-        if (!known) found[(*n)++] = op;
+        for (size_t k = 0; k < *n; ++k)
+            known = known || ir_int(found[k], IR_ATTR_FIELD, 0) == ir_int(op, IR_ATTR_FIELD, 0);
+        if (!known)
+            found[(*n)++] = op;
     }
 }
 
@@ -274,17 +306,20 @@ void cg_prefetch(cg_loop *c, ir_id id, const char *e) {
     const ir_op *op = ir_at(c->f, id);
     int64_t distance = ir_int(op, IR_ATTR_PREFETCH, 0);
     ir_id src = cg_region_arg(c, op, 1);
-    if (distance <= 0 || !src) return;
+    if (distance <= 0 || !src)
+        return;
     const ir_op *found[8];
     size_t n = 0;
     find_fetches(c, op->region, src, found, &n);
-    if (!n) return;
+    if (!n)
+        return;
     c->uses_edge_end = c->uses_offsets = c->uses_sources = true;
     size_t mark = cg_names_mark(&c->names);
     const char *ahead = cg_name(&c->names, "ahead");
     cg_open(&c->w, "if (%s + %lld < %s)", e, (long long)distance, c->edge_end);
     cg_line(&c->w, "const int64_t %s = %s[%s + %lld];", ahead, c->sources, e, (long long)distance);
-    for (size_t i = 0; i < n; ++i) fetch_lines(c, id, found[i], ahead);
+    for (size_t i = 0; i < n; ++i)
+        fetch_lines(c, id, found[i], ahead);
     cg_close(&c->w, "");
     cg_names_release(&c->names, mark);
 }
@@ -292,48 +327,146 @@ void cg_prefetch(cg_loop *c, ir_id id, const char *e) {
 /* ---- dispatch ---------------------------------------------------------------------------------------------------- */
 static void loop_statement(cg_loop *c, ir_id id) {
     const ir_op *op = ir_at(c->f, id);
-    if (op->code == IR_ROWS) counted(c, id, c->f->rows_per_unit > 1 ? "unit" : "i", c->row_begin, c->row_end);
-    else if (op->code == IR_LOOP) counted(c, id, "n", "0", c->text[op->args[0]]);
-    else if (op->code == IR_LANES) cg_lanes(c, id);
-    else if (op->code == IR_TILES) cg_tiles(c, id);
-    else if (ir_int(op, IR_ATTR_LANES, 1) == IR_N_PARTIALS && cg_vectorizable(c, id)) cg_sixteen(c, id);
-    else if (op->code == IR_RANGE) counted(c, id, "r", c->text[op->args[0]], c->text[op->args[1]]);
-    else edges(c, id);
+    if (op->code == IR_ROWS)
+        counted(c, id, c->f->rows_per_unit > 1 ? "unit" : "i", c->row_begin, c->row_end);
+    else if (op->code == IR_LOOP)
+        counted(c, id, "n", "0", c->text[op->args[0]]);
+    else if (op->code == IR_LANES)
+        cg_lanes(c, id);
+    else if (op->code == IR_TILES)
+        cg_tiles(c, id);
+    else if (ir_int(op, IR_ATTR_LANES, 1) == IR_N_PARTIALS && cg_vectorizable(c, id))
+        cg_sixteen(c, id);
+    else if (op->code == IR_RANGE)
+        counted(c, id, "r", c->text[op->args[0]], c->text[op->args[1]]);
+    else
+        edges(c, id);
 }
 
 static void unsupported(cg_loop *c, const ir_op *op) {
-    if (!c->failed) cg_fail(c->err, "%s: cannot emit '%s' in a loop function", c->f->name, ir_op_describe(op->code)->text);
+    if (!c->failed)
+        cg_fail(c->err, "%s: cannot emit '%s' in a loop function", c->f->name, ir_op_describe(op->code)->text);
     c->failed = true;
 }
 
 void cg_statement(cg_loop *c, ir_id id) {
     const ir_op *op = ir_at(c->f, id);
     switch (op->code) {
-    case IR_CONST: c->text[id] = cg_const(c->arena, op->type.dtype, ir_find_attr(op, IR_ATTR_VALUE)->v); break;
-    case IR_DIMSIZE: dimsize(c, id); break;
-    case IR_DEGREE: degree(c, id); break;
-    case IR_ARG: break;
-    case IR_ROWS: case IR_EDGES: case IR_RANGE: case IR_LOOP: case IR_LANES: case IR_TILES: loop_statement(c, id); break;
-    case IR_NUMROWS: c->text[id] = c->n_rows; c->uses_n_rows = true; break;
-    case IR_SOURCE: source(c, id); break;
-    case IR_LOAD: load(c, id); break;
-    case IR_STORE: store(c, id); break;
-    case IR_VAR: cg_declare_var(c, id); break;
-    case IR_READ: read_place(c, id); break;
-    case IR_SET: set(c, id); break;
-    case IR_PARTIALS: cg_declare_partials(c, id); break;
-    case IR_ACCUM: accum(c, id); break;
-    case IR_COLLAPSE: collapse(c, id); break;
-    case IR_ADD: case IR_SUB: case IR_MUL: case IR_DIV: case IR_REM: case IR_POW: case IR_MIN: case IR_MAX:
-    case IR_ATAN2: case IR_NEG: case IR_ABS: case IR_SIGN: case IR_EXP: case IR_EXPM1: case IR_LOG: case IR_LOG1P:
-    case IR_SQRT: case IR_FLOOR: case IR_CEIL: case IR_ROUND: case IR_SIN: case IR_COS: case IR_TAN: case IR_ASIN:
-    case IR_ACOS: case IR_ATAN: case IR_SINH: case IR_COSH: case IR_TANH: case IR_ERF: case IR_EQ: case IR_NE: case IR_LT:
-    case IR_LE: case IR_GT: case IR_GE: case IR_AND: case IR_OR: case IR_NOT: case IR_SELECT: case IR_CAST:
+    case IR_CONST:
+        c->text[id] = cg_const(c->arena, op->type.dtype, ir_find_attr(op, IR_ATTR_VALUE)->v);
+        break;
+    case IR_DIMSIZE:
+        dimsize(c, id);
+        break;
+    case IR_DEGREE:
+        degree(c, id);
+        break;
+    case IR_ARG:
+        break;
+    case IR_ROWS:
+    case IR_EDGES:
+    case IR_RANGE:
+    case IR_LOOP:
+    case IR_LANES:
+    case IR_TILES:
+        loop_statement(c, id);
+        break;
+    case IR_NUMROWS:
+        c->text[id] = c->n_rows;
+        c->uses_n_rows = true;
+        break;
+    case IR_SOURCE:
+        source(c, id);
+        break;
+    case IR_LOAD:
+        load(c, id);
+        break;
+    case IR_STORE:
+        store(c, id);
+        break;
+    case IR_VAR:
+        cg_declare_var(c, id);
+        break;
+    case IR_READ:
+        read_place(c, id);
+        break;
+    case IR_SET:
+        set(c, id);
+        break;
+    case IR_PARTIALS:
+        cg_declare_partials(c, id);
+        break;
+    case IR_ACCUM:
+        accum(c, id);
+        break;
+    case IR_COLLAPSE:
+        collapse(c, id);
+        break;
+    case IR_ADD:
+    case IR_SUB:
+    case IR_MUL:
+    case IR_DIV:
+    case IR_REM:
+    case IR_POW:
+    case IR_MIN:
+    case IR_MAX:
+    case IR_ATAN2:
+    case IR_NEG:
+    case IR_ABS:
+    case IR_SIGN:
+    case IR_EXP:
+    case IR_EXPM1:
+    case IR_LOG:
+    case IR_LOG1P:
+    case IR_SQRT:
+    case IR_FLOOR:
+    case IR_CEIL:
+    case IR_ROUND:
+    case IR_SIN:
+    case IR_COS:
+    case IR_TAN:
+    case IR_ASIN:
+    case IR_ACOS:
+    case IR_ATAN:
+    case IR_SINH:
+    case IR_COSH:
+    case IR_TANH:
+    case IR_ERF:
+    case IR_EQ:
+    case IR_NE:
+    case IR_LT:
+    case IR_LE:
+    case IR_GT:
+    case IR_GE:
+    case IR_AND:
+    case IR_OR:
+    case IR_NOT:
+    case IR_SELECT:
+    case IR_CAST:
         cg_expression(c, id);
         break;
-    case IR_OP_NONE: case IR_OP_COUNT: case IR_FIELD: case IR_PARAM: case IR_BROADCAST: case IR_FOLD: case IR_REDUCE:
-    case IR_TOTAL: case IR_CALL: case IR_GET: case IR_REPEAT: case IR_YIELD: case IR_RET: case IR_BIND: case IR_INSTANCE:
-    case IR_ACQUIRE: case IR_DONE: case IR_RELEASE: case IR_COPY: case IR_LAUNCH: case IR_PAGES: case IR_READI:
+    case IR_OP_NONE:
+    case IR_OP_COUNT:
+    case IR_FIELD:
+    case IR_PARAM:
+    case IR_BROADCAST:
+    case IR_FOLD:
+    case IR_REDUCE:
+    case IR_TOTAL:
+    case IR_CALL:
+    case IR_GET:
+    case IR_REPEAT:
+    case IR_YIELD:
+    case IR_RET:
+    case IR_BIND:
+    case IR_INSTANCE:
+    case IR_ACQUIRE:
+    case IR_DONE:
+    case IR_RELEASE:
+    case IR_COPY:
+    case IR_LAUNCH:
+    case IR_PAGES:
+    case IR_READI:
         unsupported(c, op);
         break;
     }
@@ -342,6 +475,7 @@ void cg_statement(cg_loop *c, ir_id id) {
 void cg_region(cg_loop *c, const ir_region *r) {
     size_t mark = cg_names_mark(&c->names);
     for (size_t i = 0; i < r->n && !c->failed; ++i)
-        if (c->site[r->ops[i]].live) cg_statement(c, r->ops[i]);
+        if (c->site[r->ops[i]].live)
+            cg_statement(c, r->ops[i]);
     cg_names_release(&c->names, mark);
 }

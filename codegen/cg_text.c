@@ -4,7 +4,8 @@
 #include <string.h>
 
 static void indent(cg_text *w) {
-    for (int i = 0; i < w->indent; ++i) base_str_add(w->out, "    ");
+    for (int i = 0; i < w->indent; ++i)
+        base_str_add(w->out, "    ");
 }
 
 void cg_line(cg_text *w, const char *fmt, ...) {
@@ -39,11 +40,16 @@ void cg_raw(cg_text *w, const char *text) { base_str_add(w->out, text); }
 
 /* '?' is escaped too: "??/" would be a trigraph under -std=c11. */
 static void add_escaped(base_str *out, unsigned char c) {
-    if (c == '\n') base_str_add(out, "\\n");
-    else if (c == '\t') base_str_add(out, "\\t");
-    else if (c == '"' || c == '\\' || c == '?') base_str_addf(out, "\\%c", c);
-    else if (c < 32 || c == 127) base_str_addf(out, "\\%03o", c);
-    else base_str_add_n(out, (const char *)&c, 1);
+    if (c == '\n')
+        base_str_add(out, "\\n");
+    else if (c == '\t')
+        base_str_add(out, "\\t");
+    else if (c == '"' || c == '\\' || c == '?')
+        base_str_addf(out, "\\%c", c);
+    else if (c < 32 || c == 127)
+        base_str_addf(out, "\\%03o", c);
+    else
+        base_str_add_n(out, (const char *)&c, 1);
 }
 
 void cg_string_literal(cg_text *w, const char *text) {
@@ -69,7 +75,8 @@ void cg_comment(cg_text *w, const char *text) {
     base_str_add(w->out, "/* ");
     for (const char *p = text; *p; ++p) {
         base_str_add_n(w->out, p, 1);
-        if ((*p == '*' && p[1] == '/') || (*p == '/' && p[1] == '*')) base_str_add(w->out, " ");
+        if ((*p == '*' && p[1] == '/') || (*p == '/' && p[1] == '*'))
+            base_str_add(w->out, " ");
         if (*p == '\n' && p[1]) {
             indent(w);
             base_str_add(w->out, p[1] == '\n' ? " *" : " * ");

@@ -7,7 +7,8 @@
 
 int cg_log2(int lanes) {
     int n = 0;
-    while ((1 << n) < lanes) ++n;
+    while ((1 << n) < lanes)
+        ++n;
     BASE_CHECK(n < CG_WIDTHS && (1 << n) == lanes);
     return n;
 }
@@ -53,12 +54,16 @@ static void emit_type(base_str *out, ir_dtype t, int n) {
     static const int registers[] = {64, 32, 16};
     for (int i = 0; i < 3; ++i) {
         int part = registers[i] < total ? registers[i] : total;
-        base_str_addf(out, "#%s TIGA_VECTOR_BYTES == %d\nTIGA_PART(%sx%d, %s, %d)\n#define TIGA_EACH_%sx%d TIGA_EACH_%d\n", i ? "elif" : "if",
-                      registers[i], name, n, element, part, name, n, total / part);
+        base_str_addf(out,
+                      "#%s TIGA_VECTOR_BYTES == %d\nTIGA_PART(%sx%d, %s, %d)\n#define TIGA_EACH_%sx%d TIGA_EACH_%d\n",
+                      i ? "elif" : "if", registers[i], name, n, element, part, name, n, total / part);
     }
-    base_str_addf(out, "#else\nTIGA_PART(%sx%d, %s, %d)\n#define TIGA_EACH_%sx%d TIGA_EACH_%d\n#endif\n", name, n, element, total, name, n, n);
-    base_str_addf(out, "typedef struct tiga_%sx%d {\n    tiga_%sx%d_part p[%d * sizeof(%s) / sizeof(tiga_%sx%d_part)];\n} tiga_%sx%d;\n", name, n, name,
-                  n, n, element, name, n, name, n);
+    base_str_addf(out, "#else\nTIGA_PART(%sx%d, %s, %d)\n#define TIGA_EACH_%sx%d TIGA_EACH_%d\n#endif\n", name, n,
+                  element, total, name, n, n);
+    base_str_addf(out,
+                  "typedef struct tiga_%sx%d {\n    tiga_%sx%d_part p[%d * sizeof(%s) / sizeof(tiga_%sx%d_part)];\n} "
+                  "tiga_%sx%d;\n",
+                  name, n, name, n, n, element, name, n, name, n);
 }
 
 /* A function whose body is one statement for each part. */
@@ -73,45 +78,74 @@ static void emit_memory(base_str *out, const cg_vectors *v, base_arena *a, ir_dt
         each(out, base_arena_printf(a, "tiga_%s tiga_load_%s(const %s *from)", s, s, element),
              base_arena_printf(a, "r.p[i] = ((const tiga_%s_mem *)(const void *)from)[i];", s), s);
     if (v->store[t][width])
-        base_str_addf(out, "#define X(i) ((tiga_%s_mem *)(void *)to)[i] = v.p[i];\nTIGA_VECTOR_FN void tiga_store_%s(%s *to, tiga_%s v) {\n"
-                      "    TIGA_EACH_%s(X)\n}\n#undef X\n", s, s, element, s, s);
+        base_str_addf(out,
+                      "#define X(i) ((tiga_%s_mem *)(void *)to)[i] = v.p[i];\nTIGA_VECTOR_FN void tiga_store_%s(%s "
+                      "*to, tiga_%s v) {\n"
+                      "    TIGA_EACH_%s(X)\n}\n#undef X\n",
+                      s, s, element, s, s);
     if (v->splat[t][width])
-        base_str_addf(out, "#define X(i) r.p[i] = a - zero;\nTIGA_VECTOR_FN tiga_%s tiga_splat_%s(%s a) {\n    const tiga_%s_part zero = {0};\n"
-                      "    tiga_%s r;\n    TIGA_EACH_%s(X)\n    return r;\n}\n#undef X\n", s, s, element, s, s, s);
+        base_str_addf(out,
+                      "#define X(i) r.p[i] = a - zero;\nTIGA_VECTOR_FN tiga_%s tiga_splat_%s(%s a) {\n    const "
+                      "tiga_%s_part zero = {0};\n"
+                      "    tiga_%s r;\n    TIGA_EACH_%s(X)\n    return r;\n}\n#undef X\n",
+                      s, s, element, s, s, s);
     for (int wide = 0; wide < 2; ++wide)
         if (v->gather[t][width][wide])
-            base_str_addf(out, "TIGA_VECTOR_FN tiga_%s tiga_gather%d_%s(const %s *from, const int%d_t *rows, int64_t stride) {\n    %s t[%d];\n"
-                          "    for (int i = 0; i < %d; ++i) t[i] = from[rows[i] * stride];\n    return tiga_load_%s(t);\n}\n",
-                          s, wide ? 64 : 32, s, element, wide ? 64 : 32, element, 1 << width, 1 << width, s);
+            base_str_addf(
+                out,
+                "TIGA_VECTOR_FN tiga_%s tiga_gather%d_%s(const %s *from, const int%d_t *rows, int64_t stride) {\n    "
+                "%s t[%d];\n"
+                "    for (int i = 0; i < %d; ++i) t[i] = from[rows[i] * stride];\n    return tiga_load_%s(t);\n}\n",
+                s, wide ? 64 : 32, s, element, wide ? 64 : 32, element, 1 << width, 1 << width, s);
 }
 
 static const char *native_text(ir_opcode code) {
     switch ((int)code) {
-    case IR_ADD: return "r.p[i] = a.p[i] + b.p[i];";
-    case IR_SUB: return "r.p[i] = a.p[i] - b.p[i];";
-    case IR_MUL: return "r.p[i] = a.p[i] * b.p[i];";
-    case IR_DIV: return "r.p[i] = a.p[i] / b.p[i];";
-    case IR_NEG: return "r.p[i] = -a.p[i];";
-    case IR_MIN: return "r.p[i] = TIGA_BLEND(@P, @M, (@M)(a.p[i] < b.p[i]) | (@M)(a.p[i] != a.p[i]), a.p[i], b.p[i]);";
-    case IR_MAX: return "r.p[i] = TIGA_BLEND(@P, @M, (@M)(a.p[i] > b.p[i]) | (@M)(a.p[i] != a.p[i]), a.p[i], b.p[i]);";
-    case IR_EQ: return "r.p[i] = (@M)(a.p[i] == b.p[i]);";
-    case IR_NE: return "r.p[i] = (@M)(a.p[i] != b.p[i]);";
-    case IR_LT: return "r.p[i] = (@M)(a.p[i] < b.p[i]);";
-    case IR_LE: return "r.p[i] = (@M)(a.p[i] <= b.p[i]);";
-    case IR_GT: return "r.p[i] = (@M)(a.p[i] > b.p[i]);";
-    case IR_GE: return "r.p[i] = (@M)(a.p[i] >= b.p[i]);";
-    case IR_AND: return "r.p[i] = a.p[i] & b.p[i];";
-    case IR_OR: return "r.p[i] = a.p[i] | b.p[i];";
-    case IR_NOT: return "r.p[i] = TIGA_NOT(a.p[i]);";
-    case IR_SELECT: return "r.p[i] = TIGA_BLEND(@P, @M, c.p[i], a.p[i], b.p[i]);";
-    default: return NULL;
+    case IR_ADD:
+        return "r.p[i] = a.p[i] + b.p[i];";
+    case IR_SUB:
+        return "r.p[i] = a.p[i] - b.p[i];";
+    case IR_MUL:
+        return "r.p[i] = a.p[i] * b.p[i];";
+    case IR_DIV:
+        return "r.p[i] = a.p[i] / b.p[i];";
+    case IR_NEG:
+        return "r.p[i] = -a.p[i];";
+    case IR_MIN:
+        return "r.p[i] = TIGA_BLEND(@P, @M, (@M)(a.p[i] < b.p[i]) | (@M)(a.p[i] != a.p[i]), a.p[i], b.p[i]);";
+    case IR_MAX:
+        return "r.p[i] = TIGA_BLEND(@P, @M, (@M)(a.p[i] > b.p[i]) | (@M)(a.p[i] != a.p[i]), a.p[i], b.p[i]);";
+    case IR_EQ:
+        return "r.p[i] = (@M)(a.p[i] == b.p[i]);";
+    case IR_NE:
+        return "r.p[i] = (@M)(a.p[i] != b.p[i]);";
+    case IR_LT:
+        return "r.p[i] = (@M)(a.p[i] < b.p[i]);";
+    case IR_LE:
+        return "r.p[i] = (@M)(a.p[i] <= b.p[i]);";
+    case IR_GT:
+        return "r.p[i] = (@M)(a.p[i] > b.p[i]);";
+    case IR_GE:
+        return "r.p[i] = (@M)(a.p[i] >= b.p[i]);";
+    case IR_AND:
+        return "r.p[i] = a.p[i] & b.p[i];";
+    case IR_OR:
+        return "r.p[i] = a.p[i] | b.p[i];";
+    case IR_NOT:
+        return "r.p[i] = TIGA_NOT(a.p[i]);";
+    case IR_SELECT:
+        return "r.p[i] = TIGA_BLEND(@P, @M, c.p[i], a.p[i], b.p[i]);";
+    default:
+        return NULL;
     }
 }
 
 /* Done part by part?  Otherwise element by element, with the scalar function of the same meaning. */
 static bool is_native(ir_opcode code, ir_dtype in) {
-    if (!native_text(code)) return false;
-    bool arithmetic = code == IR_ADD || code == IR_SUB || code == IR_MUL || code == IR_DIV || code == IR_NEG || code == IR_MIN || code == IR_MAX;
+    if (!native_text(code))
+        return false;
+    bool arithmetic = code == IR_ADD || code == IR_SUB || code == IR_MUL || code == IR_DIV || code == IR_NEG ||
+                      code == IR_MIN || code == IR_MAX;
     return !arithmetic || ir_dtype_is_float(in);
 }
 
@@ -120,8 +154,10 @@ static ir_dtype mask_of(ir_dtype t) { return ir_dtype_bytes(t) == 8 ? IR_I64 : I
 static const char *replace_types(base_arena *a, const char *text, const char *part, const char *mask) {
     base_str s = {0};
     for (; *text; ++text) {
-        if (text[0] == '@' && (text[1] == 'P' || text[1] == 'M')) base_str_add(&s, *++text == 'P' ? part : mask);
-        else base_str_add_n(&s, text, 1);
+        if (text[0] == '@' && (text[1] == 'P' || text[1] == 'M'))
+            base_str_add(&s, *++text == 'P' ? part : mask);
+        else
+            base_str_add_n(&s, text, 1);
     }
     const char *r = base_arena_strdup(a, base_str_text(&s));
     base_str_fini(&s);
@@ -129,26 +165,34 @@ static const char *replace_types(base_arena *a, const char *text, const char *pa
 }
 
 static void emit_native(base_str *out, base_arena *a, ir_opcode code, ir_dtype in, ir_dtype to, int n) {
-    const char *s = base_arena_printf(a, "%sx%d", ir_dtype_text(in), n), *m = base_arena_printf(a, "%sx%d", ir_dtype_text(mask_of(in)), n);
+    const char *s = base_arena_printf(a, "%sx%d", ir_dtype_text(in), n),
+               *m = base_arena_printf(a, "%sx%d", ir_dtype_text(mask_of(in)), n);
     const char *result = base_arena_printf(a, "%sx%d", ir_dtype_text(to), n), *head;
-    const char *text = replace_types(a, native_text(code), base_arena_printf(a, "tiga_%s_part", s), base_arena_printf(a, "tiga_%s_part", m));
+    const char *text = replace_types(a, native_text(code), base_arena_printf(a, "tiga_%s_part", s),
+                                     base_arena_printf(a, "tiga_%s_part", m));
     const ir_op_desc *d = ir_op_describe(code);
-    if (code == IR_SELECT) head = base_arena_printf(a, "tiga_%s tiga_select_%s(tiga_%s c, tiga_%s a, tiga_%s b)", s, s, m, s, s);
-    else if (d->cls == IR_CLASS_UNARY) head = base_arena_printf(a, "tiga_%s tiga_%s_%s(tiga_%s a)", result, d->text, s, s);
-    else head = base_arena_printf(a, "tiga_%s tiga_%s_%s(tiga_%s a, tiga_%s b)", result, d->text, s, s, s);
+    if (code == IR_SELECT)
+        head = base_arena_printf(a, "tiga_%s tiga_select_%s(tiga_%s c, tiga_%s a, tiga_%s b)", s, s, m, s, s);
+    else if (d->cls == IR_CLASS_UNARY)
+        head = base_arena_printf(a, "tiga_%s tiga_%s_%s(tiga_%s a)", result, d->text, s, s);
+    else
+        head = base_arena_printf(a, "tiga_%s tiga_%s_%s(tiga_%s a, tiga_%s b)", result, d->text, s, s, s);
     each(out, head, text, result);
 }
 
 static void emit_mapped(base_str *out, base_arena *a, cg_helpers *h, ir_opcode code, ir_dtype in, ir_dtype to, int n) {
-    const char *s = base_arena_printf(a, "%sx%d", ir_dtype_text(in), n), *r = base_arena_printf(a, "%sx%d", ir_dtype_text(to), n);
+    const char *s = base_arena_printf(a, "%sx%d", ir_dtype_text(in), n),
+               *r = base_arena_printf(a, "%sx%d", ir_dtype_text(to), n);
     const ir_op_desc *d = ir_op_describe(code);
     bool unary = d->cls == IR_CLASS_UNARY, atom;
     const char *name = code == IR_CAST ? base_arena_printf(a, "%s_from", ir_dtype_text(to)) : d->text;
     const char *args[2] = {"ta[i]", "tb[i]"}, *e = cg_expr(h, a, code, in, to, args, &atom);
-    base_str_addf(out, "TIGA_VECTOR_FN tiga_%s tiga_%s_%s(tiga_%s a%s%s%s) {\n", r, name, s, s, unary ? "" : ", tiga_", unary ? "" : s, unary ? "" : " b");
-    base_str_addf(out, "    %s ta[%d]%s;\n    %s tr[%d];\n    tiga_store_%s(ta, a);\n", cg_ctype(in), n, unary ? "" : base_arena_printf(a, ", tb[%d]", n),
-                  cg_ctype(to), n, s);
-    if (!unary) base_str_addf(out, "    tiga_store_%s(tb, b);\n", s);
+    base_str_addf(out, "TIGA_VECTOR_FN tiga_%s tiga_%s_%s(tiga_%s a%s%s%s) {\n", r, name, s, s, unary ? "" : ", tiga_",
+                  unary ? "" : s, unary ? "" : " b");
+    base_str_addf(out, "    %s ta[%d]%s;\n    %s tr[%d];\n    tiga_store_%s(ta, a);\n", cg_ctype(in), n,
+                  unary ? "" : base_arena_printf(a, ", tb[%d]", n), cg_ctype(to), n, s);
+    if (!unary)
+        base_str_addf(out, "    tiga_store_%s(tb, b);\n", s);
     base_str_addf(out, "    for (int i = 0; i < %d; ++i) tr[i] = %s;\n    return tiga_load_%s(tr);\n}\n", n, e, r);
 }
 
@@ -158,14 +202,19 @@ static void close_over(cg_vectors *v) {
         for (int code = 0; code < IR_OP_COUNT; ++code)
             for (int in = 0; in < CG_DTYPES; ++in)
                 for (int to = 0; to < CG_DTYPES; ++to) {
-                    if (!v->op[code][in][to][w]) continue;
+                    if (!v->op[code][in][to][w])
+                        continue;
                     v->type[in][w] = v->type[to][w] = true;
-                    if (code == IR_MIN || code == IR_MAX || code == IR_SELECT) v->type[mask_of((ir_dtype)in)][w] = true;
-                    if (!is_native((ir_opcode)code, (ir_dtype)in)) v->store[in][w] = v->load[to][w] = true;
+                    if (code == IR_MIN || code == IR_MAX || code == IR_SELECT)
+                        v->type[mask_of((ir_dtype)in)][w] = true;
+                    if (!is_native((ir_opcode)code, (ir_dtype)in))
+                        v->store[in][w] = v->load[to][w] = true;
                 }
         for (int t = 0; t < CG_DTYPES; ++t) {
-            if (v->gather[t][w][0] || v->gather[t][w][1]) v->load[t][w] = true;
-            if (v->load[t][w] || v->store[t][w] || v->splat[t][w]) v->type[t][w] = true;
+            if (v->gather[t][w][0] || v->gather[t][w][1])
+                v->load[t][w] = true;
+            if (v->load[t][w] || v->store[t][w] || v->splat[t][w])
+                v->type[t][w] = true;
         }
     }
 }
@@ -175,21 +224,28 @@ void cg_emit_vectors(cg_text *w, const cg_vectors *used, cg_helpers *h, base_are
     close_over(&v);
     bool any = false;
     for (int t = 0; t < CG_DTYPES; ++t)
-        for (int n = 0; n < CG_WIDTHS; ++n) any = any || v.type[t][n];
-    if (!any) return;
+        for (int n = 0; n < CG_WIDTHS; ++n)
+            any = any || v.type[t][n];
+    if (!any)
+        return;
     base_str_add(w->out, prelude);
     for (int t = 0; t < CG_DTYPES; ++t)
         for (int n = 0; n < CG_WIDTHS; ++n)
-            if (v.type[t][n]) emit_type(w->out, (ir_dtype)t, 1 << n);
+            if (v.type[t][n])
+                emit_type(w->out, (ir_dtype)t, 1 << n);
     for (int t = 0; t < CG_DTYPES; ++t)
         for (int n = 0; n < CG_WIDTHS; ++n)
-            if (v.type[t][n]) emit_memory(w->out, &v, arena, (ir_dtype)t, n);
+            if (v.type[t][n])
+                emit_memory(w->out, &v, arena, (ir_dtype)t, n);
     for (int code = 0; code < IR_OP_COUNT; ++code)
         for (int in = 0; in < CG_DTYPES; ++in)
             for (int to = 0; to < CG_DTYPES; ++to)
                 for (int n = 0; n < CG_WIDTHS; ++n) {
-                    if (!v.op[code][in][to][n]) continue;
-                    if (is_native((ir_opcode)code, (ir_dtype)in)) emit_native(w->out, arena, (ir_opcode)code, (ir_dtype)in, (ir_dtype)to, 1 << n);
-                    else emit_mapped(w->out, arena, h, (ir_opcode)code, (ir_dtype)in, (ir_dtype)to, 1 << n);
+                    if (!v.op[code][in][to][n])
+                        continue;
+                    if (is_native((ir_opcode)code, (ir_dtype)in))
+                        emit_native(w->out, arena, (ir_opcode)code, (ir_dtype)in, (ir_dtype)to, 1 << n);
+                    else
+                        emit_mapped(w->out, arena, h, (ir_opcode)code, (ir_dtype)in, (ir_dtype)to, 1 << n);
                 }
 }

@@ -354,6 +354,24 @@ static void weighted_sum_rows32(const tiga_launch_args *args, int64_t row_begin,
                 tiga_store_f32x16(&out[i * F + k0 + 32], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0 + 32]), sum_32));
                 tiga_store_f32x16(&out[i * F + k0 + 48], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0 + 48]), sum_48));
             }
+            for (; k0 + 32 <= F; k0 += 32) {
+                tiga_f32x16 sum_0 = tiga_splat_f32x16(0.0f);
+                tiga_f32x16 sum_16 = tiga_splat_f32x16(0.0f);
+                TIGA_NO_UNROLL
+                for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
+                    if (e + 8 < edge_end) {
+                        const int64_t ahead = sources[e + 8];
+                        TIGA_PREFETCH(&x[ahead * F + k0]);
+                        TIGA_PREFETCH(&x[ahead * F + k0 + 16]);
+                    }
+                    const int64_t j = sources[e];
+                    const float w_e = w[e];
+                    sum_0 = tiga_add_f32x16(sum_0, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0])));
+                    sum_16 = tiga_add_f32x16(sum_16, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0 + 16])));
+                }
+                tiga_store_f32x16(&out[i * F + k0], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0]), sum_0));
+                tiga_store_f32x16(&out[i * F + k0 + 16], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0 + 16]), sum_16));
+            }
             for (; k0 + 16 <= F; k0 += 16) {
                 tiga_f32x16 sum = tiga_splat_f32x16(0.0f);
                 TIGA_NO_UNROLL
@@ -434,6 +452,24 @@ static void weighted_sum_rows64(const tiga_launch_args *args, int64_t row_begin,
                 tiga_store_f32x16(&out[i * F + k0 + 16], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0 + 16]), sum_16));
                 tiga_store_f32x16(&out[i * F + k0 + 32], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0 + 32]), sum_32));
                 tiga_store_f32x16(&out[i * F + k0 + 48], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0 + 48]), sum_48));
+            }
+            for (; k0 + 32 <= F; k0 += 32) {
+                tiga_f32x16 sum_0 = tiga_splat_f32x16(0.0f);
+                tiga_f32x16 sum_16 = tiga_splat_f32x16(0.0f);
+                TIGA_NO_UNROLL
+                for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
+                    if (e + 8 < edge_end) {
+                        const int64_t ahead = sources[e + 8];
+                        TIGA_PREFETCH(&x[ahead * F + k0]);
+                        TIGA_PREFETCH(&x[ahead * F + k0 + 16]);
+                    }
+                    const int64_t j = sources[e];
+                    const float w_e = w[e];
+                    sum_0 = tiga_add_f32x16(sum_0, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0])));
+                    sum_16 = tiga_add_f32x16(sum_16, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0 + 16])));
+                }
+                tiga_store_f32x16(&out[i * F + k0], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0]), sum_0));
+                tiga_store_f32x16(&out[i * F + k0 + 16], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0 + 16]), sum_16));
             }
             for (; k0 + 16 <= F; k0 += 16) {
                 tiga_f32x16 sum = tiga_splat_f32x16(0.0f);
