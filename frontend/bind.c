@@ -105,8 +105,8 @@ static void unknown_dim(fe_lower *l, const fe_dim *d) {
     if (fe_nearest_get(&near))
         fe_label(l->c, e, "did you mean '%s'?", fe_nearest_get(&near));
     else if (l->decl)
-        fe_label(l->c, e, "declare it: %s %s[%s%s]", fe_tok_text(l->decl->kind), l->decl->name->text, l->decl->n_syms ? "..., " : "",
-                 d->name->text);
+        fe_label(l->c, e, "declare it: %s %s[%s%s]", fe_tok_text(l->decl->kind), l->decl->name->text,
+                 l->decl->n_syms ? "..., " : "", d->name->text);
 }
 
 bool fe_dim_of(fe_lower *l, const fe_dim *d, ir_dim *out) {

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-ir_module *fe_compile(base_arena *arena, const char *file_name, const char *source, fe_define *defines, size_t n_defines,
-                      base_diags *diags) {
+ir_module *fe_compile(base_arena *arena, const char *file_name, const char *source, fe_define *defines,
+                      size_t n_defines, base_diags *diags) {
     fe_context c = {.arena = arena, .diags = diags, .source = source, .length = strlen(source)};
     c.defines = defines;
     c.n_defines = n_defines;

@@ -12,7 +12,9 @@ const char *fe_dim_text(fe_lower *l, ir_dim d) {
 }
 
 const char *fe_type_text(fe_lower *l, const ir_type *t) {
-    const char *s = t->dtype == IR_TUPLE ? "several results" : t->dtype < IR_DTYPE_COUNT ? ir_dtype_text(t->dtype) : "?";
+    const char *s = t->dtype == IR_TUPLE        ? "several results"
+                    : t->dtype < IR_DTYPE_COUNT ? ir_dtype_text(t->dtype)
+                                                : "?";
     for (uint32_t i = 0; i < t->rank; i++)
         s = base_arena_printf(l->c->arena, "%s%s%s%s", s, i ? ", " : "[", fe_dim_text(l, t->dim[i]),
                               i + 1 == t->rank ? "]" : "");
@@ -94,8 +96,10 @@ ir_id fe_widen(fe_lower *l, base_span span, ir_id a, const ir_type *to) {
         return a;
     if (!fe_fits(l, from, to)) {
         if (!l->restart && shapes_meet(l, span, from, to)) /* reports a single pair of dimensions */
-            fe_label(l->c, fe_report(l->c, FE_E0204, span, "a value of shape %s does not fit into %s",
-                                     fe_type_text(l, from), fe_type_text(l, to)), "it has more elements");
+            fe_label(l->c,
+                     fe_report(l->c, FE_E0204, span, "a value of shape %s does not fit into %s", fe_type_text(l, from),
+                               fe_type_text(l, to)),
+                     "it has more elements");
         return 0;
     }
     return fe_put(l, span, IR_BROADCAST, *to, &a, 1);

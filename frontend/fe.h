@@ -70,8 +70,17 @@ typedef struct fe_type {
 typedef enum fe_lit { FE_LIT_NO, FE_LIT_INT, FE_LIT_FLOAT } fe_lit;
 
 typedef enum fe_expr_kind {
-    FE_EXPR_BAD, FE_EXPR_NUMBER, FE_EXPR_BOOL, FE_EXPR_NAME, FE_EXPR_FIELD, FE_EXPR_MEMBER, FE_EXPR_CALL,
-    FE_EXPR_REDUCE, FE_EXPR_UNARY, FE_EXPR_BINARY, FE_EXPR_SHAPE
+    FE_EXPR_BAD,
+    FE_EXPR_NUMBER,
+    FE_EXPR_BOOL,
+    FE_EXPR_NAME,
+    FE_EXPR_FIELD,
+    FE_EXPR_MEMBER,
+    FE_EXPR_CALL,
+    FE_EXPR_REDUCE,
+    FE_EXPR_UNARY,
+    FE_EXPR_BINARY,
+    FE_EXPR_SHAPE
 } fe_expr_kind;
 
 typedef struct fe_expr fe_expr;
@@ -194,9 +203,9 @@ void fe_parse(fe_context *c);
 typedef struct fe_parser {
     fe_context *c;
     size_t at;
-    unsigned depth;    /* of expressions */
+    unsigned depth; /* of expressions */
     unsigned brackets; /* ( and [ that are open, to find the end of a broken statement */
-    bool panic;        /* an error was reported; everything returns to the statement, which skips on */
+    bool panic; /* an error was reported; everything returns to the statement, which skips on */
 } fe_parser;
 const fe_token *fe_peek(const fe_parser *p, size_t ahead);
 const fe_token *fe_next(fe_parser *p); /* takes one */
@@ -206,16 +215,18 @@ bool fe_expect(fe_parser *p, fe_tok_kind k, const char *what); /* what: where it
 base_diag *fe_fail(fe_parser *p, fe_error_id id, base_span span, const char *fmt, ...) BASE_PRINTF(4, 5);
 fe_name *fe_expect_name(fe_parser *p, const char *what, base_span *span);
 void fe_parse_dims(fe_parser *p, fe_type *t); /* after the opening bracket, to the closing one */
-fe_expr *fe_parse_expr(fe_parser *p);         /* never NULL */
+fe_expr *fe_parse_expr(fe_parser *p); /* never NULL */
 
 /* ---- funcs.c: the tables of functions and reducers --------------------------------------------------------------- */
 typedef enum fe_class { FE_NUM, FE_FLOAT, FE_INT, FE_BOOL, FE_ANY } fe_class; /* dtypes a function takes */
 typedef enum fe_form {
-    FE_MAP,   /* one operation, operands of one dtype */
+    FE_MAP, /* one operation, operands of one dtype */
     FE_SUGAR, /* several operations, operands of one dtype */
-    FE_FOLD,  /* over axes */
-    FE_PICK,  /* min, max: two operands are MAP, one is FOLD */
-    FE_SELECT, FE_DOT, FE_FILL
+    FE_FOLD, /* over axes */
+    FE_PICK, /* min, max: two operands are MAP, one is FOLD */
+    FE_SELECT,
+    FE_DOT,
+    FE_FILL
 } fe_form;
 typedef enum fe_func_id {
 #define FE_FUNC(NAME, text, form, cls, params, code, doc) FE_FUNC_##NAME,
@@ -229,7 +240,7 @@ typedef struct fe_func {
     fe_form form;
     fe_class cls;
     const char *params; /* "x lo hi", "x a?": ? may be left out */
-    ir_opcode code;     /* MAP, PICK */
+    ir_opcode code; /* MAP, PICK */
     const char *doc;
 } fe_func;
 typedef struct fe_reducer {
@@ -260,9 +271,9 @@ struct fe_binding {
     uint32_t frame;
     bool used;
     bool carried; /* VAR: already in the list of the repeat being looked at */
-    ir_id id;        /* VALUE, VAR; 0: broken. GRAPH: which graph, from 0 */
-    uint32_t index;  /* GRAPH, FIELD: of the parameter */
-    ir_dim dim;      /* DIM */
+    ir_id id; /* VALUE, VAR; 0: broken. GRAPH: which graph, from 0 */
+    uint32_t index; /* GRAPH, FIELD: of the parameter */
+    ir_dim dim; /* DIM */
     fe_tok_kind role; /* FIELD */
     const char *what; /* "parameter", "value" ... for messages; begins with '(' when it may stay unused */
     fe_binding *outer; /* what the name meant before */
@@ -279,8 +290,8 @@ typedef struct fe_lower {
     uint32_t frame, n_frames; /* a frame per inlined function: it does not see the names of its caller */
     unsigned depth;
     size_t n_graphs; /* programs: graph k has the symbols 3k (dst), 3k + 1 (src), 3k + 2 (edge) */
-    bool *square;    /* programs, by graph: src and dst are one dimension, always written as dst */
-    bool restart;    /* programs: some `square` was found out only on the way */
+    bool *square; /* programs, by graph: src and dst are one dimension, always written as dst */
+    bool restart; /* programs: some `square` was found out only on the way */
 } fe_lower;
 
 /* lower.c: kernels, programs, functions */
@@ -289,7 +300,7 @@ void fe_lower_all(fe_context *c);
 /* bind.c: names, dimensions and types of one function */
 fe_binding *fe_bind(fe_lower *l, fe_binding_kind kind, fe_name *name, base_span span, const char *what);
 fe_binding *fe_lookup(fe_lower *l, fe_name *name); /* marks it as used; NULL when there is none */
-void fe_close_block(fe_lower *l, size_t mark);     /* warns about unused names bound since */
+void fe_close_block(fe_lower *l, size_t mark); /* warns about unused names bound since */
 bool fe_dtype_of(fe_lower *l, const fe_type *t, ir_dtype *out);
 bool fe_dim_of(fe_lower *l, const fe_dim *d, ir_dim *out);
 bool fe_type_of(fe_lower *l, const fe_type *t, ir_type *out);

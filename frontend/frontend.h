@@ -13,8 +13,8 @@ typedef struct fe_define {
 
 /* Parses and checks `source`; returns a module of graph IR (kernels and programs) or NULL when diags->n_errors > 0.
  * Defines replace dimensions by constants in every function that names them. */
-ir_module *fe_compile(base_arena *arena, const char *file_name, const char *source, fe_define *defines, size_t n_defines,
-                      base_diags *diags);
+ir_module *fe_compile(base_arena *arena, const char *file_name, const char *source, fe_define *defines,
+                      size_t n_defines, base_diags *diags);
 
 typedef struct fe_error_desc {
     const char *id;    /* "E0207" */

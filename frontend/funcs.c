@@ -4,7 +4,8 @@
 #include <string.h>
 
 static const fe_func FUNCS[] = {
-#define FE_FUNC(NAME, text, form, cls, params, code, doc) {FE_FUNC_##NAME, text, FE_##form, FE_##cls, params, code, doc},
+#define FE_FUNC(NAME, text, form, cls, params, code, doc)                                                              \
+    {FE_FUNC_##NAME, text, FE_##form, FE_##cls, params, code, doc},
 #include "frontend/fe_funcs.def"
 #undef FE_FUNC
 };
@@ -16,16 +17,35 @@ static const fe_reducer REDUCERS[] = {
 };
 
 static const fe_later LATER[] = {
-    {"concat", FE_E0802, "function"},      {"reshape", FE_E0802, "function"},    {"transpose", FE_E0802, "function"},
-    {"slice", FE_E0802, "function"},       {"gather", FE_E0802, "function"},     {"one_hot", FE_E0802, "function"},
-    {"cumsum", FE_E0802, "function"},      {"layer_norm", FE_E0803, "function"}, {"grad", FE_E0808, "function"},
-    {"conj", FE_E0811, "function"},        {"real", FE_E0811, "function"},       {"imag", FE_E0811, "function"},
-    {"stencil", FE_E0812, "function"},     {"radius", FE_E0812, "function"},     {"knn", FE_E0812, "function"},
-    {"dense", FE_E0812, "function"},       {"triangular", FE_E0812, "function"}, {"segments", FE_E0812, "function"},
-    {"join", FE_E0812, "function"},        {"von_neumann", FE_E0812, "function"}, {"moore", FE_E0812, "function"},
-    {"var", FE_E0805, "reducer"},          {"std", FE_E0805, "reducer"},         {"f16", FE_E0810, "type"},
-    {"bf16", FE_E0810, "type"},            {"i8", FE_E0810, "type"},             {"u8", FE_E0810, "type"},
-    {"c64", FE_E0810, "type"},             {"c128", FE_E0810, "type"},
+    {"concat", FE_E0802, "function"},
+    {"reshape", FE_E0802, "function"},
+    {"transpose", FE_E0802, "function"},
+    {"slice", FE_E0802, "function"},
+    {"gather", FE_E0802, "function"},
+    {"one_hot", FE_E0802, "function"},
+    {"cumsum", FE_E0802, "function"},
+    {"layer_norm", FE_E0803, "function"},
+    {"grad", FE_E0808, "function"},
+    {"conj", FE_E0811, "function"},
+    {"real", FE_E0811, "function"},
+    {"imag", FE_E0811, "function"},
+    {"stencil", FE_E0812, "function"},
+    {"radius", FE_E0812, "function"},
+    {"knn", FE_E0812, "function"},
+    {"dense", FE_E0812, "function"},
+    {"triangular", FE_E0812, "function"},
+    {"segments", FE_E0812, "function"},
+    {"join", FE_E0812, "function"},
+    {"von_neumann", FE_E0812, "function"},
+    {"moore", FE_E0812, "function"},
+    {"var", FE_E0805, "reducer"},
+    {"std", FE_E0805, "reducer"},
+    {"f16", FE_E0810, "type"},
+    {"bf16", FE_E0810, "type"},
+    {"i8", FE_E0810, "type"},
+    {"u8", FE_E0810, "type"},
+    {"c64", FE_E0810, "type"},
+    {"c128", FE_E0810, "type"},
 };
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))

@@ -38,7 +38,8 @@ static bool add_results(fe_lower *l, const fe_decl *d) {
         if (d->kind == FE_TOK_KERNEL)
             q.type.space = r->edge ? IR_EDGE : IR_ROW;
         else if (r->edge) {
-            fe_label(l->c, fe_report(l->c, FE_E0222, r->span, "only a kernel has edge results"), "write the shape: f32[g.edge]");
+            fe_label(l->c, fe_report(l->c, FE_E0222, r->span, "only a kernel has edge results"),
+                     "write the shape: f32[g.edge]");
             ok = false;
         }
         q.role = r->edge ? IR_OUT_EDGE : IR_OUT_ROW;
@@ -125,7 +126,8 @@ static ir_id edge_origin(fe_lower *l, ir_id id) {
 static void edge_in_row(fe_lower *l, const fe_expr *e, ir_id id, const ir_param *r) {
     fe_context *c = l->c;
     const char *what = names_edge(e) ? base_arena_printf(c->arena, "'%s'", e->name->text) : "this";
-    base_diag *d = fe_report(c, FE_E0207, e->span, "%s is a value per edge; a row kernel returns one value per destination", what);
+    base_diag *d =
+        fe_report(c, FE_E0207, e->span, "%s is a value per edge; a row kernel returns one value per destination", what);
     fe_label(c, d, "reduce it, or declare the result '-> edge %s'", fe_type_text(l, &r->type));
     ir_id origin = edge_origin(l, id);
     if (!origin)
@@ -141,8 +143,8 @@ static ir_id one_result(fe_lower *l, const fe_expr *e, const ir_param *r) {
         return 0;
     const ir_type *have = fe_type_at(l, id);
     if (have->dtype != r->type.dtype) {
-        base_diag *d = fe_report(l->c, FE_E0203, e->span, "result '%s' is %s, this is %s", r->name, ir_dtype_text(r->type.dtype),
-                                 ir_dtype_text(have->dtype));
+        base_diag *d = fe_report(l->c, FE_E0203, e->span, "result '%s' is %s, this is %s", r->name,
+                                 ir_dtype_text(r->type.dtype), ir_dtype_text(have->dtype));
         fe_label(l->c, d, "cast it: %s(...)", ir_dtype_text(r->type.dtype));
         return 0;
     }
@@ -177,8 +179,9 @@ static bool check_names(fe_lower *l, const fe_stmt *s) {
         if (known && !twice)
             continue;
         ok = false;
-        base_diag *d = fe_report(l->c, FE_E0215, s->returns[i].name_span, twice ? "result '%s' is given twice" : "there is no result '%s'",
-                                 s->returns[i].name->text);
+        base_diag *d =
+            fe_report(l->c, FE_E0215, s->returns[i].name_span,
+                      twice ? "result '%s' is given twice" : "there is no result '%s'", s->returns[i].name->text);
         if (!known && fe_nearest_get(&near))
             fe_label(l->c, d, "did you mean '%s'?", fe_nearest_get(&near));
     }
@@ -354,7 +357,8 @@ static void lower_stmt(fe_lower *l, const fe_stmt *s, bool top) {
         if (top)
             lower_return(l, s);
         else
-            fe_label(l->c, fe_report(l->c, FE_E0107, s->span, "return inside repeat"), "a body returns once, at its end");
+            fe_label(l->c, fe_report(l->c, FE_E0107, s->span, "return inside repeat"),
+                     "a body returns once, at its end");
         return;
     }
 }
@@ -363,14 +367,16 @@ static void lower_block(fe_lower *l, const fe_block *b, bool top) {
     bool done = false;
     for (size_t i = 0; i < b->n; i++) {
         if (done) {
-            fe_label(l->c, fe_report(l->c, FE_E0107, b->items[i]->span, "a statement after return"), "it would never run");
+            fe_label(l->c, fe_report(l->c, FE_E0107, b->items[i]->span, "a statement after return"),
+                     "it would never run");
             return;
         }
         lower_stmt(l, b->items[i], top);
         done = top && b->items[i]->kind == FE_STMT_RETURN;
     }
     if (top && !done)
-        fe_label(l->c, fe_report(l->c, FE_E0106, b->end, "'%s' ends without return", l->decl->name->text), "return a value before this");
+        fe_label(l->c, fe_report(l->c, FE_E0106, b->end, "'%s' ends without return", l->decl->name->text),
+                 "return a value before this");
 }
 
 /* ---- bodies ------------------------------------------------------------------------------------------------------ */

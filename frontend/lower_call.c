@@ -11,8 +11,8 @@ static bool operands(fe_lower *l, const fe_expr *e, const fe_func *f, const fe_e
     ir_dtype t = fe_type_at(l, out[0])->dtype;
     if (fe_class_has(f->cls, t))
         return true;
-    base_diag *d = fe_report(l->c, FE_E0210, e->span, "'%s' takes %s, not %s", f->text, fe_class_text(f->cls),
-                             ir_dtype_text(t));
+    base_diag *d =
+        fe_report(l->c, FE_E0210, e->span, "'%s' takes %s, not %s", f->text, fe_class_text(f->cls), ir_dtype_text(t));
     if (f->cls == FE_FLOAT && fe_class_has(FE_INT, t))
         fe_label(l->c, d, "cast it: f32(...)");
     return false;
@@ -92,8 +92,10 @@ static ir_id lower_select(fe_lower *l, const fe_expr *e, const fe_expr **slots, 
     if (!x[0] || !ok)
         return 0;
     if (fe_type_at(l, x[0])->dtype != IR_BOOL) {
-        fe_label(l->c, fe_report(l->c, FE_E0210, slots[0]->span, "the condition of select is bool, not %s",
-                                 ir_dtype_text(fe_type_at(l, x[0])->dtype)), "compare it: x != 0");
+        fe_label(l->c,
+                 fe_report(l->c, FE_E0210, slots[0]->span, "the condition of select is bool, not %s",
+                           ir_dtype_text(fe_type_at(l, x[0])->dtype)),
+                 "compare it: x != 0");
         return 0;
     }
     return fe_elementwise(l, e->span, IR_SELECT, x, 3);
@@ -104,7 +106,8 @@ static ir_id lower_select(fe_lower *l, const fe_expr *e, const fe_expr **slots, 
 static int64_t axes_of(fe_lower *l, const fe_expr *e, ir_id x, const fe_expr *axis) {
     const ir_type *t = fe_type_at(l, x);
     if (t->rank == 0) {
-        fe_label(l->c, fe_report(l->c, FE_E0220, e->span, "'%s' needs a value with axes", e->name->text), "this is a scalar");
+        fe_label(l->c, fe_report(l->c, FE_E0220, e->span, "'%s' needs a value with axes", e->name->text),
+                 "this is a scalar");
         return 0;
     }
     if (!axis)
@@ -191,9 +194,11 @@ static ir_id lower_dot(fe_lower *l, const fe_expr *e, const fe_func *f, const fe
     for (int i = 0; i < 2; i++) {
         const ir_type *t = fe_type_at(l, x[i]);
         if (t->rank == 0 || (l->program && t->rank != 1)) {
-            fe_label(l->c, fe_report(l->c, FE_E0220, slots[i]->span,
-                                     l->program ? "dot in a program takes tensors with one axis" : "dot needs a feature axis"),
-                     "is %s", fe_type_text(l, t));
+            fe_label(
+                l->c,
+                fe_report(l->c, FE_E0220, slots[i]->span,
+                          l->program ? "dot in a program takes tensors with one axis" : "dot needs a feature axis"),
+                "is %s", fe_type_text(l, t));
             return 0;
         }
     }
@@ -203,7 +208,8 @@ static ir_id lower_dot(fe_lower *l, const fe_expr *e, const fe_func *f, const fe
 
 static ir_id lower_fill(fe_lower *l, const fe_expr *e, const fe_expr **slots, ir_dtype want) {
     if (!l->program) {
-        fe_label(l->c, fe_report(l->c, FE_E0222, e->span, "fill belongs into a program"), "in a kernel, scalars are repeated as needed");
+        fe_label(l->c, fe_report(l->c, FE_E0222, e->span, "fill belongs into a program"),
+                 "in a kernel, scalars are repeated as needed");
         return 0;
     }
     ir_id v = fe_lower_value(l, slots[0], want);

@@ -86,7 +86,8 @@ static ir_dtype literal_type(fe_lower *l, const fe_expr *e, ir_dtype want) {
         return IR_NONE;
     }
     if (e->lit == FE_LIT_FLOAT && !ir_dtype_is_float(want)) {
-        fe_label(l->c, fe_report(l->c, FE_E0211, e->span, "a literal with a fraction cannot become %s", ir_dtype_text(want)),
+        fe_label(l->c,
+                 fe_report(l->c, FE_E0211, e->span, "a literal with a fraction cannot become %s", ir_dtype_text(want)),
                  "write a whole number, or cast the other side");
         return IR_NONE;
     }
@@ -163,7 +164,8 @@ static ir_id lower_name(fe_lower *l, const fe_expr *e) {
     const fe_binding *f = e->name->field;
     if (f && f->frame == l->frame) {
         const char *role = f->role == FE_TOK_NODE ? "src" : fe_tok_text(f->role);
-        fe_label(l->c, fe_report(l->c, FE_E0212, e->span, "'%s' is a field of role %s", e->name->text, fe_tok_text(f->role)),
+        fe_label(l->c,
+                 fe_report(l->c, FE_E0212, e->span, "'%s' is a field of role %s", e->name->text, fe_tok_text(f->role)),
                  "write %s.%s%s%s", role, e->name->text, f->role == FE_TOK_NODE ? " or dst." : "",
                  f->role == FE_TOK_NODE ? e->name->text : "");
         return 0;
@@ -176,7 +178,8 @@ static const fe_binding *find_field(fe_lower *l, const fe_expr *e) {
     fe_binding *f = e->name->field;
     const char *role = fe_tok_text(e->op), *name = e->name->text;
     if (l->frame) {
-        fe_label(l->c, fe_report(l->c, FE_E0222, e->span, "a function sees no fields"), "make it a parameter of the function");
+        fe_label(l->c, fe_report(l->c, FE_E0222, e->span, "a function sees no fields"),
+                 "make it a parameter of the function");
         return NULL;
     }
     if (l->program) {
@@ -206,7 +209,8 @@ static const fe_binding *find_field(fe_lower *l, const fe_expr *e) {
         fe_label(l->c, fe_report(l->c, FE_E0212, e->span, "'%s' is a param, the same for all rows and edges", name),
                  "write it bare: %s", name);
     else if (f->role == FE_TOK_NODE && !ends)
-        fe_label(l->c, fe_report(l->c, FE_E0212, e->span, "'%s' is a node field; it is read at an end of the edge", name),
+        fe_label(l->c,
+                 fe_report(l->c, FE_E0212, e->span, "'%s' is a node field; it is read at an end of the edge", name),
                  "write src.%s or dst.%s", name, name);
     else if (f->role != FE_TOK_NODE && f->role != e->op)
         fe_label(l->c, fe_report(l->c, FE_E0212, e->span, "'%s' is a field of role %s", name, fe_tok_text(f->role)),
@@ -272,7 +276,8 @@ static ir_id lower_member(fe_lower *l, const fe_expr *e) {
             return fe_call_result(l, tuple, i);
         fe_nearest_try(&near, f->results[i].name);
     }
-    base_diag *d = fe_report(l->c, FE_E0309, e->name_span, "kernel '%s' has no result '%s'", callee->text, e->name->text);
+    base_diag *d =
+        fe_report(l->c, FE_E0309, e->name_span, "kernel '%s' has no result '%s'", callee->text, e->name->text);
     if (fe_nearest_get(&near))
         fe_label(l->c, d, "did you mean '%s'?", fe_nearest_get(&near));
     return 0;
@@ -288,18 +293,20 @@ static ir_id lower_unary(fe_lower *l, const fe_expr *e, ir_dtype want) {
     ir_dtype t = fe_type_at(l, a)->dtype;
     bool minus = e->op == FE_TOK_MINUS;
     if (!fe_class_has(minus ? FE_NUM : FE_BOOL, t)) {
-        fe_label(l->c, fe_report(l->c, FE_E0210, e->span, "'%s' takes %s, not %s", fe_tok_text(e->op),
-                                 fe_class_text(minus ? FE_NUM : FE_BOOL), ir_dtype_text(t)),
+        fe_label(l->c,
+                 fe_report(l->c, FE_E0210, e->span, "'%s' takes %s, not %s", fe_tok_text(e->op),
+                           fe_class_text(minus ? FE_NUM : FE_BOOL), ir_dtype_text(t)),
                  minus ? "'not' is for bool" : "compare it: x != 0");
         return 0;
     }
     return fe_map1(l, e->span, minus ? IR_NEG : IR_NOT, a);
 }
 
-typedef struct operator {
+typedef struct operator{
     ir_opcode code;
     fe_class cls;
-} operator;
+}
+operator;
 
 static operator operator_of(fe_tok_kind k) {
     switch ((int)k) {
@@ -371,8 +378,10 @@ static ir_id logic(fe_lower *l, const fe_expr *e, ir_opcode code) {
     for (int i = 0; i < 2; i++) {
         args[i] = fe_lower_value(l, sides[i], IR_BOOL);
         if (args[i] && fe_type_at(l, args[i])->dtype != IR_BOOL) {
-            fe_label(l->c, fe_report(l->c, FE_E0210, sides[i]->span, "'%s' takes bool, not %s", fe_tok_text(e->op),
-                                     ir_dtype_text(fe_type_at(l, args[i])->dtype)), "compare it: x != 0");
+            fe_label(l->c,
+                     fe_report(l->c, FE_E0210, sides[i]->span, "'%s' takes bool, not %s", fe_tok_text(e->op),
+                               ir_dtype_text(fe_type_at(l, args[i])->dtype)),
+                     "compare it: x != 0");
             ok = false;
         }
         ok &= args[i] != 0;
@@ -423,7 +432,8 @@ static ir_id lower_kind(fe_lower *l, const fe_expr *e, ir_dtype want) {
     case FE_EXPR_BINARY:
         return lower_binary(l, e, want);
     case FE_EXPR_SHAPE:
-        fe_label(l->c, fe_report(l->c, FE_E0222, e->span, "a shape is not a value"), "it is the second argument of fill");
+        fe_label(l->c, fe_report(l->c, FE_E0222, e->span, "a shape is not a value"),
+                 "it is the second argument of fill");
         return 0;
     }
     return 0;
@@ -438,7 +448,8 @@ ir_id fe_lower_expr(fe_lower *l, const fe_expr *e, ir_dtype want) {
         if (deep)
             fe_report(l->c, FE_E0104, e->span, "functions and expressions more than %d deep", FE_MAX_DEPTH);
         else if (!l->c->exhausted)
-            fe_report(l->c, FE_E0104, e->span, "more than %u expressions in a file, inlined functions included", FE_MAX_WORK);
+            fe_report(l->c, FE_E0104, e->span, "more than %u expressions in a file, inlined functions included",
+                      FE_MAX_WORK);
         l->c->exhausted |= !deep;
         return 0;
     }
@@ -454,6 +465,7 @@ ir_id fe_lower_value(fe_lower *l, const fe_expr *e, ir_dtype want) {
     ir_id id = fe_lower_expr(l, e, want);
     if (!id || fe_type_at(l, id)->dtype != IR_TUPLE)
         return id;
-    fe_label(l->c, fe_report(l->c, FE_E0309, e->span, "this kernel has several results"), "take one of them: name it, then name.result");
+    fe_label(l->c, fe_report(l->c, FE_E0309, e->span, "this kernel has several results"),
+             "take one of them: name it, then name.result");
     return 0;
 }

@@ -50,8 +50,10 @@ static bool fixed_arg(fe_lower *l, const fe_param *p, const fe_expr *e, ir_id *o
     ir_dtype have = fe_type_at(l, *out)->dtype;
     if (have == t)
         return true;
-    fe_label(l->c, fe_report(l->c, FE_E0203, e->span, "parameter '%s' is %s, this is %s", p->name->text, ir_dtype_text(t),
-                             ir_dtype_text(have)), "cast it: %s(...)", ir_dtype_text(t));
+    fe_label(l->c,
+             fe_report(l->c, FE_E0203, e->span, "parameter '%s' is %s, this is %s", p->name->text, ir_dtype_text(t),
+                       ir_dtype_text(have)),
+             "cast it: %s(...)", ir_dtype_text(t));
     return false;
 }
 
@@ -74,8 +76,10 @@ static ir_id body(fe_lower *l, fe_decl *fn, const ir_id *args, ir_dtype generic)
     l->frame = frame;
     if (id && fe_type_at(l, id)->dtype != t) {
         const char *have = ir_dtype_text(fe_type_at(l, id)->dtype);
-        fe_label(l->c, fe_report(l->c, FE_E0203, fn->value->span, "function '%s' returns %s, its body is %s",
-                                 fn->name->text, ir_dtype_text(t), have), "is %s", have);
+        fe_label(l->c,
+                 fe_report(l->c, FE_E0203, fn->value->span, "function '%s' returns %s, its body is %s", fn->name->text,
+                           ir_dtype_text(t), have),
+                 "is %s", have);
         return 0;
     }
     return id;
@@ -142,7 +146,8 @@ static bool check_head(fe_lower *l, fe_decl *fn) {
     if (!is_generic(r))
         return fe_dtype_of(l, r, &t) && ok;
     if (!generic) {
-        fe_label(l->c, fe_report(l->c, FE_E0213, r->span, "T is not the type of any parameter"), "write f32, or give a parameter the type T");
+        fe_label(l->c, fe_report(l->c, FE_E0213, r->span, "T is not the type of any parameter"),
+                 "write f32, or give a parameter the type T");
         return false;
     }
     return ok;
@@ -176,8 +181,9 @@ static bool attempt(fe_context *c, fe_decl *fn, ir_dtype generic, uint32_t rank)
 static void warn_params(fe_context *c, const fe_decl *fn) {
     for (size_t i = 0; i < fn->n_params && i < 64; i++)
         if (!(fn->params_used >> i & 1) && fn->params[i].name->text[0] != '_')
-            fe_label(c, fe_report(c, FE_W0001, fn->params[i].span, "parameter '%s' is never used", fn->params[i].name->text),
-                     "a name that begins with '_' may stay unused");
+            fe_label(
+                c, fe_report(c, FE_W0001, fn->params[i].span, "parameter '%s' is never used", fn->params[i].name->text),
+                "a name that begins with '_' may stay unused");
 }
 
 void fe_check_fn(fe_context *c, fe_decl *fn) {

@@ -49,7 +49,8 @@ static void unknown_field(call *k, const fe_arg *a) {
     fe_nearest near = {.wanted = a->name->text};
     for (size_t i = 0; i < k->callee->n_params; i++)
         fe_nearest_try(&near, k->callee->params[i].name);
-    base_diag *d = fe_report(k->l->c, FE_E0302, a->name_span, "kernel '%s' has no field '%s'", k->callee->name, a->name->text);
+    base_diag *d =
+        fe_report(k->l->c, FE_E0302, a->name_span, "kernel '%s' has no field '%s'", k->callee->name, a->name->text);
     if (fe_nearest_get(&near))
         fe_label(k->l->c, d, "did you mean '%s'?", fe_nearest_get(&near));
 }
@@ -78,7 +79,8 @@ static bool match_fields(call *k) {
             missing = base_arena_printf(c->arena, "%s%s%s %s", missing, *missing ? ", " : "",
                                         ir_role_text(k->callee->params[i].role), k->callee->params[i].name);
     if (ok && *missing)
-        fe_label(c, fe_report(c, FE_E0302, k->e->span, "kernel '%s' needs more fields", k->callee->name), "missing: %s", missing);
+        fe_label(c, fe_report(c, FE_E0302, k->e->span, "kernel '%s' needs more fields", k->callee->name), "missing: %s",
+                 missing);
     return ok && !*missing;
 }
 
@@ -158,8 +160,9 @@ static bool actual_dim(call *k, ir_dim formal, ir_dim *out) {
     if (k->bound[s])
         return true;
     k->bound[s] = true; /* once */
-    fe_label(k->l->c, fe_report(k->l->c, FE_E0304, k->e->span, "dimension %s of kernel '%s' is not known in this call",
-                                k->callee->syms[s], k->callee->name),
+    fe_label(k->l->c,
+             fe_report(k->l->c, FE_E0304, k->e->span, "dimension %s of kernel '%s' is not known in this call",
+                       k->callee->syms[s], k->callee->name),
              "pass an array with this axis, for example fill(0.0, [...])");
     return false;
 }
@@ -188,8 +191,10 @@ static bool lower_fields(call *k) {
         ir_dtype have = fe_type_at(l, k->args[i])->dtype;
         if (have != p->type.dtype) {
             ok = false;
-            fe_label(l->c, fe_report(l->c, FE_E0203, k->given[i]->span, "field '%s' is %s, this is %s", p->name,
-                                     ir_dtype_text(p->type.dtype), ir_dtype_text(have)), "cast it: %s(...)", ir_dtype_text(p->type.dtype));
+            fe_label(l->c,
+                     fe_report(l->c, FE_E0203, k->given[i]->span, "field '%s' is %s, this is %s", p->name,
+                               ir_dtype_text(p->type.dtype), ir_dtype_text(have)),
+                     "cast it: %s(...)", ir_dtype_text(p->type.dtype));
         }
     }
     for (size_t i = 0; i < k->callee->n_params && ok; i++)

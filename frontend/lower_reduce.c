@@ -37,8 +37,10 @@ static bool is_prefix(fe_lower *l, const fe_expr *e, ir_id score, ir_id value) {
     for (uint32_t i = 0; ok && i < s->rank; i++)
         ok = s->dim[i] == v->dim[i];
     if (!ok)
-        fe_label(l->c, fe_report(l->c, FE_E0204, e->span, "softmax of scores %s and values %s", fe_type_text(l, s),
-                                 fe_type_text(l, v)), "the axes of the score are the first axes of the value");
+        fe_label(l->c,
+                 fe_report(l->c, FE_E0204, e->span, "softmax of scores %s and values %s", fe_type_text(l, s),
+                           fe_type_text(l, v)),
+                 "the axes of the score are the first axes of the value");
     return ok;
 }
 
@@ -80,8 +82,10 @@ static ir_id with_empty(fe_lower *l, const fe_expr *e, const fe_expr *empty, ir_
         return 0;
     }
     if (have->dtype != type.dtype) {
-        fe_label(l->c, fe_report(l->c, FE_E0203, empty->span, "the reduction gives %s, empty is %s", ir_dtype_text(type.dtype),
-                                 ir_dtype_text(have->dtype)), "cast it: %s(...)", ir_dtype_text(type.dtype));
+        fe_label(l->c,
+                 fe_report(l->c, FE_E0203, empty->span, "the reduction gives %s, empty is %s",
+                           ir_dtype_text(type.dtype), ir_dtype_text(have->dtype)),
+                 "cast it: %s(...)", ir_dtype_text(type.dtype));
         return 0;
     }
     if (!fe_fits(l, have, &type)) {
@@ -91,7 +95,8 @@ static ir_id with_empty(fe_lower *l, const fe_expr *e, const fe_expr *empty, ir_
     }
     ir_type degree = ir_scalar(IR_I64);
     degree.space = IR_ROW;
-    ir_id none = fe_map2(l, e->span, IR_EQ, fe_put(l, e->span, IR_DEGREE, degree, NULL, 0), fe_number(l, e->span, IR_I64, 0));
+    ir_id none =
+        fe_map2(l, e->span, IR_EQ, fe_put(l, e->span, IR_DEGREE, degree, NULL, 0), fe_number(l, e->span, IR_I64, 0));
     return fe_elementwise(l, e->span, IR_SELECT, (ir_id[]){none, other, reduced}, 3);
 }
 

@@ -199,7 +199,8 @@ static void parse_param(fe_parser *p, fe_decl *d) {
         fe_label(p->c, e, "leave '%s' out", fe_tok_text(t->kind));
         return;
     }
-    q.name = fe_expect_name(p, d->kind == FE_TOK_KERNEL && is_role(t->kind) ? "the field's name" : "a parameter", &q.span);
+    q.name =
+        fe_expect_name(p, d->kind == FE_TOK_KERNEL && is_role(t->kind) ? "the field's name" : "a parameter", &q.span);
     if (!q.name || !fe_expect(p, FE_TOK_COLON, "and the type"))
         return;
     const fe_token *type = fe_peek(p, 0);
@@ -268,8 +269,9 @@ static const char *signature_of(fe_parser *p, size_t from, size_t to) {
     char *text = base_arena_alloc(p->c->arena, n), *at = text;
     for (size_t i = from; i < to; i++) {
         bool gap = i > from && t[i].span.begin > t[i - 1].span.end;
-        bool tight = i > from && (t[i - 1].kind == FE_TOK_LPAREN || t[i - 1].kind == FE_TOK_LBRACKET ||
-                                  t[i].kind == FE_TOK_RPAREN || t[i].kind == FE_TOK_RBRACKET || t[i].kind == FE_TOK_COMMA);
+        bool tight =
+            i > from && (t[i - 1].kind == FE_TOK_LPAREN || t[i - 1].kind == FE_TOK_LBRACKET ||
+                         t[i].kind == FE_TOK_RPAREN || t[i].kind == FE_TOK_RBRACKET || t[i].kind == FE_TOK_COMMA);
         if (t[i].kind == FE_TOK_COMMA && i + 1 < to &&
             (t[i + 1].kind == FE_TOK_RPAREN || t[i + 1].kind == FE_TOK_RBRACKET))
             continue; /* a trailing comma */
@@ -463,7 +465,8 @@ static void parse_fn(fe_parser *p, fe_decl *d) {
 static void register_decl(fe_context *c, fe_decl *d) {
     base_push(c->arena, c->decls, c->n_decls, c->cap_decls, d);
     const fe_func *f = d->kind == FE_TOK_FN ? NULL : fe_func_find(d->name->text);
-    bool shared = f && (f->form == FE_FOLD || f->form == FE_PICK || f->form == FE_DOT); /* a call of a kernel begins with a graph */
+    bool shared = f && (f->form == FE_FOLD || f->form == FE_PICK ||
+                        f->form == FE_DOT); /* a call of a kernel begins with a graph */
     if (fe_is_builtin(d->name->text) && !shared) {
         fe_report(c, FE_E0218, d->span, "'%s' is built in; choose another name", d->name->text);
         d->bad = true;
@@ -482,8 +485,9 @@ static void parse_decl(fe_parser *p) {
     size_t begin = p->at;
     fe_decl *d = base_arena_alloc(p->c->arena, sizeof *d);
     d->kind = fe_next(p)->kind;
-    const char *what = d->kind == FE_TOK_KERNEL ? "the kernel's name"
-                       : d->kind == FE_TOK_PROGRAM ? "the program's name" : "the function's name";
+    const char *what = d->kind == FE_TOK_KERNEL    ? "the kernel's name"
+                       : d->kind == FE_TOK_PROGRAM ? "the program's name"
+                                                   : "the function's name";
     d->name = fe_expect_name(p, what, &d->span);
     if (d->name) {
         if (d->kind != FE_TOK_FN)

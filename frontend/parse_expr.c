@@ -20,8 +20,8 @@ static void grow(fe_parser *p, fe_expr *e, const fe_expr *child) {
     if (e->height <= child->height)
         e->height = child->height + 1;
     if (e->height > FE_MAX_HEIGHT && !p->panic)
-        fe_fail(p, FE_E0104, (base_span){child->span.begin, child->span.begin + 1}, "an expression of more than %d operations inside one another",
-                FE_MAX_HEIGHT);
+        fe_fail(p, FE_E0104, (base_span){child->span.begin, child->span.begin + 1},
+                "an expression of more than %d operations inside one another", FE_MAX_HEIGHT);
 }
 
 static fe_lit wider(fe_lit a, fe_lit b) { return a == FE_LIT_NO || b == FE_LIT_NO ? FE_LIT_NO : a > b ? a : b; }
@@ -163,7 +163,8 @@ static fe_expr *parse_postfix(fe_parser *p) {
             fe_expr *m = new_expr(p, FE_EXPR_MEMBER, e->span);
             m->a = e;
             grow(p, m, e);
-            if (fe_at(p, FE_TOK_SRC) || fe_at(p, FE_TOK_DST) || fe_at(p, FE_TOK_EDGE)) { /* g.dst, a better error later */
+            if (fe_at(p, FE_TOK_SRC) || fe_at(p, FE_TOK_DST) ||
+                fe_at(p, FE_TOK_EDGE)) { /* g.dst, a better error later */
                 const char *word = fe_tok_text(fe_peek(p, 0)->kind);
                 m->name_span = fe_next(p)->span;
                 m->name = fe_intern(p->c, word, strlen(word));

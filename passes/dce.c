@@ -75,8 +75,11 @@ static bool dce_func(ir_module *m, ir_func *f, pass_context *ctx, base_str *err)
     (void)m;
     (void)err;
     base_arena *a = ctx->scratch;
-    dce s = {.f = f, .scratch = a, .live = base_arena_new_array(a, bool, f->n_ops),
-             .parent = base_arena_new_array(a, ir_id, f->n_ops), .writers = base_arena_new_array(a, ir_id, f->n_ops),
+    dce s = {.f = f,
+             .scratch = a,
+             .live = base_arena_new_array(a, bool, f->n_ops),
+             .parent = base_arena_new_array(a, ir_id, f->n_ops),
+             .writers = base_arena_new_array(a, ir_id, f->n_ops),
              .next = base_arena_new_array(a, ir_id, f->n_ops)};
     scan(&s, &f->body, 0);
     propagate(&s);

@@ -54,7 +54,9 @@ static ir_id neutral(const folder *s, const ir_op *op, double x) {
     return to ? to : is_const(s, op, 0, x) ? take(s, op, 1) : 0;
 }
 
-static bool either(const folder *s, const ir_op *op, double x) { return is_const(s, op, 0, x) || is_const(s, op, 1, x); }
+static bool either(const folder *s, const ir_op *op, double x) {
+    return is_const(s, op, 0, x) || is_const(s, op, 1, x);
+}
 
 static ir_id fold_add(folder *s, ir_op *op) { return neutral(s, op, is_float(op) ? -0.0 : 0); }
 
@@ -72,7 +74,9 @@ static ir_id fold_mul(folder *s, ir_op *op) {
 
 static ir_id fold_div(folder *s, ir_op *op) { return is_const(s, op, 1, 1) ? take(s, op, 0) : 0; }
 
-static ir_id fold_rem(folder *s, ir_op *op) { return !is_float(op) && is_const(s, op, 1, 1) ? become_int(s, op, 0) : 0; }
+static ir_id fold_rem(folder *s, ir_op *op) {
+    return !is_float(op) && is_const(s, op, 1, 1) ? become_int(s, op, 0) : 0;
+}
 
 static ir_id fold_pow(folder *s, ir_op *op) { return !is_float(op) && is_const(s, op, 1, 1) ? take(s, op, 0) : 0; }
 
@@ -167,12 +171,18 @@ static ir_id fold_irreflexive(folder *s, ir_op *op) { return fold_equal(s, op, f
 
 typedef ir_id rule(folder *s, ir_op *op); /* the value to use instead, or 0; may change the operation in place */
 static rule *const rules[IR_OP_COUNT] = {
-    [IR_ADD] = fold_add, [IR_SUB] = fold_sub, [IR_MUL] = fold_mul, [IR_DIV] = fold_div, [IR_REM] = fold_rem,
-    [IR_POW] = fold_pow, [IR_MIN] = fold_same, [IR_MAX] = fold_same, [IR_AND] = fold_and, [IR_OR] = fold_or,
-    [IR_NOT] = fold_not, [IR_NEG] = fold_twice, [IR_ABS] = fold_abs, [IR_SELECT] = fold_select, [IR_CAST] = fold_cast,
-    [IR_BROADCAST] = fold_broadcast, [IR_DIMSIZE] = fold_dimsize, [IR_GET] = fold_get,
-    [IR_EQ] = fold_reflexive, [IR_LE] = fold_reflexive, [IR_GE] = fold_reflexive,
-    [IR_NE] = fold_irreflexive, [IR_LT] = fold_irreflexive, [IR_GT] = fold_irreflexive,
+    [IR_ADD] = fold_add,         [IR_SUB] = fold_sub,
+    [IR_MUL] = fold_mul,         [IR_DIV] = fold_div,
+    [IR_REM] = fold_rem,         [IR_POW] = fold_pow,
+    [IR_MIN] = fold_same,        [IR_MAX] = fold_same,
+    [IR_AND] = fold_and,         [IR_OR] = fold_or,
+    [IR_NOT] = fold_not,         [IR_NEG] = fold_twice,
+    [IR_ABS] = fold_abs,         [IR_SELECT] = fold_select,
+    [IR_CAST] = fold_cast,       [IR_BROADCAST] = fold_broadcast,
+    [IR_DIMSIZE] = fold_dimsize, [IR_GET] = fold_get,
+    [IR_EQ] = fold_reflexive,    [IR_LE] = fold_reflexive,
+    [IR_GE] = fold_reflexive,    [IR_NE] = fold_irreflexive,
+    [IR_LT] = fold_irreflexive,  [IR_GT] = fold_irreflexive,
 };
 
 /* Every operand a constant: ask the evaluator. */

@@ -9,7 +9,8 @@ static bool walks(const ir_func *loop) { return loop->domain && !strcmp(loop->do
 static bool kernel_task(ir_module *m, const ir_func *k, pass_context *ctx, base_str *err) {
     const ir_func *loop = ir_func_find(m, k->name, IR_LEVEL_LOOP);
     if (!loop || ir_func_find(m, base_arena_printf(ctx->scratch, "%s.total", k->name), IR_LEVEL_LOOP)) {
-        base_str_addf(err, "kernel '%s' %s", k->name, loop ? "has a total: it cannot be exported" : "was not lowered to a loop");
+        base_str_addf(err, "kernel '%s' %s", k->name,
+                      loop ? "has a total: it cannot be exported" : "was not lowered to a loop");
         return false;
     }
     hier h;
@@ -23,8 +24,13 @@ static bool kernel_task(ir_module *m, const ir_func *k, pass_context *ctx, base_
     ir_id *dims = base_arena_new_array(ctx->scratch, ir_id, loop->n_syms + 1);
     for (size_t i = 0; i < loop->n_syms; i++)
         dims[i] = hier_dim(&h, ir_dim_sym(ir_sym(m, h.t, loop->syms[i])));
-    hier_launch l = {.loop = loop, .graph = walks(loop) ? 0 : -1, .in = inst, .n_in = k->n_params,
-                     .out = inst + k->n_params, .n_out = k->n_results, .rows = hier_dim(&h, ir_dim_sym(rows)),
+    hier_launch l = {.loop = loop,
+                     .graph = walks(loop) ? 0 : -1,
+                     .in = inst,
+                     .n_in = k->n_params,
+                     .out = inst + k->n_params,
+                     .n_out = k->n_results,
+                     .rows = hier_dim(&h, ir_dim_sym(rows)),
                      .dims = dims};
     hier_emit_launch(&h, &l);
     hier_end(&h);

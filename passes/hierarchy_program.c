@@ -77,7 +77,8 @@ static bool resolve_callee(plan *s, const ir_op *op, callee *c) {
     c->graph = ir_int(op, IR_ATTR_GRAPH, -1);
     c->rows = ir_int(op, IR_ATTR_DIM, 1);
     uint32_t sym;
-    if (c->graph >= 0 && !ir_sym_find(s->p, base_arena_printf(s->h.scratch, "%s.dst", s->p->params[c->graph].name), &sym)) {
+    if (c->graph >= 0 &&
+        !ir_sym_find(s->p, base_arena_printf(s->h.scratch, "%s.dst", s->p->params[c->graph].name), &sym)) {
         base_str_addf(s->h.err, "program '%s' has no dimension %s.dst", s->p->name, s->p->params[c->graph].name);
         return false;
     }
@@ -228,8 +229,14 @@ static void launch_total(plan *s, const callee *c, const ir_id *parts, const ir_
     for (size_t i = 0; i < c->total->n_syms; i++)
         dims[i] = hier_units(&s->h, c->rows); /* "units" is the only one */
     size_t n = c->kernel->n_results;
-    hier_emit_launch(&s->h, &(hier_launch){.loop = c->total, .graph = -1, .in = parts, .n_in = n, .out = out,
-                                           .n_out = n, .rows = hier_i64(&s->h, 1), .dims = dims});
+    hier_emit_launch(&s->h, &(hier_launch){.loop = c->total,
+                                           .graph = -1,
+                                           .in = parts,
+                                           .n_in = n,
+                                           .out = out,
+                                           .n_out = n,
+                                           .rows = hier_i64(&s->h, 1),
+                                           .dims = dims});
 }
 
 static bool emit_call(plan *s, ir_id id) {
@@ -242,8 +249,14 @@ static bool emit_call(plan *s, ir_id id) {
     for (size_t k = 0; k < n; k++)
         out[k] = s->slots[s->first[id] + k].inst;
     const ir_id *first = c.total ? &s->parts[s->parts_at[id]] : out;
-    hier_launch l = {.loop = c.loop, .graph = c.graph, .in = inputs(s, op), .n_in = op->n_args, .out = first,
-                     .n_out = n, .rows = hier_dim(&s->h, c.rows), .dims = launch_dims(s, &c, c.loop)};
+    hier_launch l = {.loop = c.loop,
+                     .graph = c.graph,
+                     .in = inputs(s, op),
+                     .n_in = op->n_args,
+                     .out = first,
+                     .n_out = n,
+                     .rows = hier_dim(&s->h, c.rows),
+                     .dims = launch_dims(s, &c, c.loop)};
     if (!l.dims)
         return false;
     hier_emit_launch(&s->h, &l);
@@ -274,7 +287,9 @@ static const ir_op *yield_of(const plan *s, const ir_op *repeat) {
     return ir_at(s->p, repeat->region->ops[repeat->region->n - 1]);
 }
 
-static const ir_type *carried_type(const plan *s, ir_id repeat, size_t i) { return &s->slots[s->first[repeat] + i].type; }
+static const ir_type *carried_type(const plan *s, ir_id repeat, size_t i) {
+    return &s->slots[s->first[repeat] + i].type;
+}
 
 static bool yielded_before(plan *s, const ir_op *yield, uint32_t i) {
     for (uint32_t k = 0; k < i; k++)
@@ -535,9 +550,11 @@ static void bind_all(plan *s) {
 
 bool hier_program(ir_module *m, const ir_func *p, pass_context *ctx, base_str *err) {
     base_arena *a = ctx->scratch;
-    plan s = {.p = p, .first = base_arena_new_array(a, uint32_t, p->n_ops),
+    plan s = {.p = p,
+              .first = base_arena_new_array(a, uint32_t, p->n_ops),
               .carried = base_arena_new_array(a, carried, p->n_ops),
-              .parts_at = base_arena_new_array(a, uint32_t, p->n_ops), .index = base_arena_new_array(a, ir_id, p->n_ops)};
+              .parts_at = base_arena_new_array(a, uint32_t, p->n_ops),
+              .index = base_arena_new_array(a, ir_id, p->n_ops)};
     hier_begin(&s.h, m, p, ctx, err);
     bind_all(&s);
     if (!make_slots(&s, &p->body, 0) || !count_uses(&s, &p->body, 0, true))

@@ -17,8 +17,11 @@ static void copy_header(ir_module *m, ir_func *t, const ir_func *like) {
 }
 
 void hier_begin(hier *h, ir_module *m, const ir_func *like, pass_context *ctx, base_str *err) {
-    *h = (hier){.m = m, .t = ir_func_new(m, like->name, IR_LEVEL_TASK), .scratch = ctx->scratch,
-                .tier = ctx->cuda ? "device" : "host", .err = err};
+    *h = (hier){.m = m,
+                .t = ir_func_new(m, like->name, IR_LEVEL_TASK),
+                .scratch = ctx->scratch,
+                .tier = ctx->cuda ? "device" : "host",
+                .err = err};
     copy_header(m, h->t, like);
     h->b = (ir_builder){.m = m, .f = h->t, .r = &h->t->body, .span = like->span};
 }

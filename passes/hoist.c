@@ -11,7 +11,7 @@
 typedef struct hoist {
     ir_func *f;
     ir_region **home; /* by id: region it stands in */
-    ir_id *loop_of;   /* by id: loop whose region it stands in, 0 at the top */
+    ir_id *loop_of; /* by id: loop whose region it stands in, 0 at the top */
 } hoist;
 
 /* ---- indices ---- */
@@ -35,7 +35,8 @@ static ir_id loop_of_arg(const hoist *h, ir_id id, ir_opcode code, int64_t index
 /* k of a lanes loop over one tile of an axis of size dim. */
 static bool is_tile_lane(const hoist *h, const ir_op *lanes, ir_dim dim) {
     ir_id tiles = lanes->n_args == 2 ? loop_of_arg(h, lanes->args[1], IR_TILES, 0) : 0;
-    return tiles && loop_of_arg(h, lanes->args[0], IR_TILES, 1) == tiles && is_extent(h, ir_at(h->f, tiles)->args[0], dim);
+    return tiles && loop_of_arg(h, lanes->args[0], IR_TILES, 1) == tiles &&
+           is_extent(h, ir_at(h->f, tiles)->args[0], dim);
 }
 
 static bool fits_axis(const hoist *h, ir_id id, ir_dim dim) {
@@ -70,16 +71,26 @@ static bool is_row(const hoist *h, ir_id id) {
     const ir_op *from = ir_at(h->f, ir_at(h->f, range)->args[0]);
     if (from->code == IR_CONST)
         return ir_find_attr(from, IR_ATTR_VALUE)->v.i >= 0;
-    return from->code == IR_MUL && (loop_of_arg(h, from->args[0], IR_ROWS, 0) || loop_of_arg(h, from->args[1], IR_ROWS, 0));
+    return from->code == IR_MUL &&
+           (loop_of_arg(h, from->args[0], IR_ROWS, 0) || loop_of_arg(h, from->args[1], IR_ROWS, 0));
 }
 
 static bool fits_role(const hoist *h, ir_id id, ir_role role) {
     switch (role) {
-    case IR_SRC: return loop_of_arg(h, id, IR_EDGES, 1) != 0;
-    case IR_DST: return is_row(h, id);
-    case IR_NODE: return is_row(h, id) || loop_of_arg(h, id, IR_EDGES, 1);
-    case IR_EDGE_FIELD: return loop_of_arg(h, id, IR_EDGES, 0) != 0;
-    case IR_PARAM_FIELD: case IR_GRAPH_FIELD: case IR_OUT_ROW: case IR_OUT_EDGE: case IR_OUT_PARAM: break;
+    case IR_SRC:
+        return loop_of_arg(h, id, IR_EDGES, 1) != 0;
+    case IR_DST:
+        return is_row(h, id);
+    case IR_NODE:
+        return is_row(h, id) || loop_of_arg(h, id, IR_EDGES, 1);
+    case IR_EDGE_FIELD:
+        return loop_of_arg(h, id, IR_EDGES, 0) != 0;
+    case IR_PARAM_FIELD:
+    case IR_GRAPH_FIELD:
+    case IR_OUT_ROW:
+    case IR_OUT_EDGE:
+    case IR_OUT_PARAM:
+        break;
     }
     return false;
 }
@@ -111,7 +122,8 @@ static bool may_move(const hoist *h, ir_id id, const ir_op *loop) {
         if (h->home[op->args[i]] == loop->region)
             return false;
     if (op->code == IR_LOAD)
-        return load_is_safe(h, op) || (runs_at_least_once(h, loop) && h->f->params[ir_int(op, IR_ATTR_FIELD, 0)].role < IR_OUT_ROW);
+        return load_is_safe(h, op) ||
+               (runs_at_least_once(h, loop) && h->f->params[ir_int(op, IR_ATTR_FIELD, 0)].role < IR_OUT_ROW);
     if (op->code == IR_SOURCE)
         return loop_of_arg(h, op->args[0], IR_EDGES, 0) || runs_at_least_once(h, loop);
     if (op->code == IR_DEGREE)

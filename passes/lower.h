@@ -24,7 +24,13 @@
 #define LOWER_MAX_FOLDS 1000  /* folds that depend on one another: evaluation goes into each of them */
 
 typedef enum lower_scope_kind {
-    LOWER_PREAMBLE, LOWER_ROWS, LOWER_RANGE, LOWER_LOOP, LOWER_TILES, LOWER_EDGES, LOWER_LANES
+    LOWER_PREAMBLE,
+    LOWER_ROWS,
+    LOWER_RANGE,
+    LOWER_LOOP,
+    LOWER_TILES,
+    LOWER_EDGES,
+    LOWER_LANES
 } lower_scope_kind;
 
 typedef struct lower_scope { /* one open loop; scope 0 is the preamble */

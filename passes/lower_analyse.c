@@ -242,11 +242,11 @@ static void visit_root(lower *L, ir_id value, const fold_root *root, bool **nest
 
 static void visit_reduction(lower *L, ir_id id, bool **nest, ir_id *stack) {
     const ir_op *op = ir_at(L->k, id);
-    fold_root root = {.shape = &op->type, .space = IR_EDGE, .no_inline = L->info[id].tiled,
-                      .scalar_nest = &L->info[id].scalar_nest};
+    fold_root root = {
+        .shape = &op->type, .space = IR_EDGE, .no_inline = L->info[id].tiled, .scalar_nest = &L->info[id].scalar_nest};
     if (op->code == IR_TOTAL)
-        root = (fold_root){.shape = &ir_at(L->k, op->args[0])->type, .space = IR_ROW,
-                           .scalar_nest = &L->info[id].scalar_nest};
+        root = (fold_root){
+            .shape = &ir_at(L->k, op->args[0])->type, .space = IR_ROW, .scalar_nest = &L->info[id].scalar_nest};
     if (op->code == IR_REDUCE && ir_kind_of(op) == IR_KIND_SOFTMAX) {
         fold_root score = root;
         score.shape = &ir_at(L->k, op->args[0])->type;
@@ -261,7 +261,8 @@ static void visit_reduction(lower *L, ir_id id, bool **nest, ir_id *stack) {
 static void visit_results(lower *L, bool **nest, ir_id *stack) {
     for (uint32_t i = 0; i < L->ret->n_args; i++) {
         ir_id v = L->ret->args[i];
-        fold_root root = {.shape = &L->k->results[i].type, .space = L->k->results[i].type.space,
+        fold_root root = {.shape = &L->k->results[i].type,
+                          .space = L->k->results[i].type.space,
                           .scalar_nest = &L->result_scalar_nest[i]};
         root.no_inline = L->info[v].tiled_level > 0;
         visit_root(L, v, &root, nest, stack);
@@ -324,7 +325,8 @@ static bool choose_stored(lower *L, base_str *err) {
         if (L->info[id].live)
             count_cost(L, id);
         if (L->info[id].folds > LOWER_MAX_FOLDS) {
-            base_str_addf(err, "lower: kernel %s: more than %d folds depend on one another", L->k->name, LOWER_MAX_FOLDS);
+            base_str_addf(err, "lower: kernel %s: more than %d folds depend on one another", L->k->name,
+                          LOWER_MAX_FOLDS);
             return false;
         }
     }

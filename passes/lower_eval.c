@@ -65,7 +65,8 @@ static bool needs_array(const lower *L, ir_id v, const ir_id *idx, size_t *home)
     *home = lower_home(L, op->type.space);
     if (op->code == IR_FOLD)
         return at > *home && !L->info[v].inline_fold;
-    if (L->info[v].stored && at > *home && v != L->filling && (op->type.space != IR_EDGE || !lower_find_scope(L, LOWER_TILES)))
+    if (L->info[v].stored && at > *home && v != L->filling &&
+        (op->type.space != IR_EDGE || !lower_find_scope(L, LOWER_TILES)))
         return true;
     if (is_plain(L, op) || at <= *home || op->type.space == IR_EDGE)
         return false;

@@ -9,12 +9,18 @@ static bool is_arg(ir_kind k) { return k == IR_KIND_ARGMIN || k == IR_KIND_ARGMA
 
 ir_opcode lower_combine_op(ir_kind k) {
     switch ((int)k) {
-    case IR_KIND_SUM: return IR_ADD;
-    case IR_KIND_PROD: return IR_MUL;
-    case IR_KIND_MIN: return IR_MIN;
-    case IR_KIND_MAX: return IR_MAX;
-    case IR_KIND_AND: return IR_AND;
-    case IR_KIND_OR: return IR_OR;
+    case IR_KIND_SUM:
+        return IR_ADD;
+    case IR_KIND_PROD:
+        return IR_MUL;
+    case IR_KIND_MIN:
+        return IR_MIN;
+    case IR_KIND_MAX:
+        return IR_MAX;
+    case IR_KIND_AND:
+        return IR_AND;
+    case IR_KIND_OR:
+        return IR_OR;
     }
     BASE_BUG("%s has no combining operation", ir_kind_text(k));
 }
@@ -100,7 +106,9 @@ size_t lower_item_begin(lower *L, const lower_item *it, lower_item *starts) {
         return 0;
     }
     ir_dtype dtype = ir_at(L->k, it->value)->type.dtype;
-    ir_kind primitive = it->reducer == IR_KIND_ARGMIN ? IR_KIND_MIN : it->reducer == IR_KIND_ARGMAX ? IR_KIND_MAX : it->reducer;
+    ir_kind primitive = it->reducer == IR_KIND_ARGMIN   ? IR_KIND_MIN
+                        : it->reducer == IR_KIND_ARGMAX ? IR_KIND_MAX
+                                                        : it->reducer;
     acc->var = new_place(L, dtype, it, it->n_axes, is_arg(it->reducer) ? "best" : ir_kind_text(it->reducer));
     starts[0] = start(L, it, acc->var, it->n_axes, lower_const(L, dtype, ir_kind_identity(primitive, dtype)));
     if (!is_arg(it->reducer))
@@ -213,7 +221,8 @@ static void update(lower *L, lower_item *it, const ir_id *axes) {
         update_arg(L, it, at, n, v);
     else
         set(L, L->acc[it->op].var, at, n,
-            lower_pure2(L, lower_combine_op(it->reducer), ir_at(L->k, it->op)->type.dtype, get(L, L->acc[it->op].var, at, n), v));
+            lower_pure2(L, lower_combine_op(it->reducer), ir_at(L->k, it->op)->type.dtype,
+                        get(L, L->acc[it->op].var, at, n), v));
 }
 
 static void store(lower *L, const lower_item *it, const ir_id *axes) {

@@ -46,13 +46,20 @@ void lower_begin(lower *L) {
 
 static ir_opcode opcode_of(lower_scope_kind kind) {
     switch (kind) {
-    case LOWER_ROWS: return IR_ROWS;
-    case LOWER_RANGE: return IR_RANGE;
-    case LOWER_LOOP: return IR_LOOP;
-    case LOWER_TILES: return IR_TILES;
-    case LOWER_EDGES: return IR_EDGES;
-    case LOWER_LANES: return IR_LANES;
-    case LOWER_PREAMBLE: break;
+    case LOWER_ROWS:
+        return IR_ROWS;
+    case LOWER_RANGE:
+        return IR_RANGE;
+    case LOWER_LOOP:
+        return IR_LOOP;
+    case LOWER_TILES:
+        return IR_TILES;
+    case LOWER_EDGES:
+        return IR_EDGES;
+    case LOWER_LANES:
+        return IR_LANES;
+    case LOWER_PREAMBLE:
+        break;
     }
     BASE_BUG("the preamble is not a loop");
 }
@@ -140,8 +147,8 @@ void lower_remember(lower *L, const uint64_t *key, size_t n, ir_id id) {
     memcpy(copy, key, n * sizeof *key);
     size_t depth = lower_depth(L, id);
     lower_memo *e = base_arena_alloc(L->scratch, sizeof *e);
-    *e = (lower_memo){.hash = hash_key(key, n), .key = copy, .n = n, .id = id, .depth = depth,
-                      .serial = L->scope[depth].serial};
+    *e = (lower_memo){
+        .hash = hash_key(key, n), .key = copy, .n = n, .id = id, .depth = depth, .serial = L->scope[depth].serial};
     e->next = L->buckets[e->hash % L->n_buckets];
     L->buckets[e->hash % L->n_buckets] = e;
     L->n_memos++;

@@ -15,7 +15,8 @@ static lower_item total_item(lower *L, size_t result, ir_id partials) {
     ir_id id = L->ret->args[result];
     const ir_op *op = ir_at(L->k, id);
     const ir_type *shape = &ir_at(L->k, op->args[0])->type;
-    lower_item it = {.kind = LOWER_TOTALS, .op = id, .reducer = ir_kind_of(op), .value = op->args[0], .place = partials};
+    lower_item it = {
+        .kind = LOWER_TOTALS, .op = id, .reducer = ir_kind_of(op), .value = op->args[0], .place = partials};
     it.shape = *shape;
     it.n_axes = lower_axes(shape, it.axes);
     ir_dim last = it.n_axes ? it.axes[it.n_axes - 1] : 0;

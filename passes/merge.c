@@ -233,7 +233,8 @@ static size_t merge_into(merge *s, ir_region *r, size_t i, order o) {
 }
 
 static void merge_region(merge *s, ir_region *r) {
-    order o = {.before = base_arena_new_array(s->scratch, ir_id, r->n), .behind = base_arena_new_array(s->scratch, ir_id, r->n)};
+    order o = {.before = base_arena_new_array(s->scratch, ir_id, r->n),
+               .behind = base_arena_new_array(s->scratch, ir_id, r->n)};
     for (size_t i = 0; i < r->n; i++) {
         ir_opcode code = ir_at(s->f, r->ops[i])->code;
         if (s->seen[r->ops[i]] || (code != IR_EDGES && code != IR_LANES && code != IR_LOOP))

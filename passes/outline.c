@@ -154,13 +154,22 @@ static bool check_op(const outline *s, const ir_op *op, base_str *err) {
 
 static outline new_outline(ir_module *m, ir_func *f, base_arena *a) {
     uint32_t n = f->n_ops;
-    return (outline){.m = m, .p = f, .scratch = a, .map = pass_map_new(f, a),
-                     .array = base_arena_new_array(a, bool, n), .index = base_arena_new_array(a, bool, n),
-                     .keep = base_arena_new_array(a, bool, n), .used = base_arena_new_array(a, bool, n),
-                     .boundary = base_arena_new_array(a, bool, n), .parent = base_arena_new_array(a, ir_id, n),
-                     .root = base_arena_new_array(a, ir_id, n), .price = base_arena_new_array(a, uint32_t, n),
-                     .at = base_arena_new_array(a, uint32_t, n), .users = base_arena_new_array(a, uint32_t, n),
-                     .group = base_arena_new_array(a, uint32_t, n), .row = base_arena_new_array(a, ir_id, n),
+    return (outline){.m = m,
+                     .p = f,
+                     .scratch = a,
+                     .map = pass_map_new(f, a),
+                     .array = base_arena_new_array(a, bool, n),
+                     .index = base_arena_new_array(a, bool, n),
+                     .keep = base_arena_new_array(a, bool, n),
+                     .used = base_arena_new_array(a, bool, n),
+                     .boundary = base_arena_new_array(a, bool, n),
+                     .parent = base_arena_new_array(a, ir_id, n),
+                     .root = base_arena_new_array(a, ir_id, n),
+                     .price = base_arena_new_array(a, uint32_t, n),
+                     .at = base_arena_new_array(a, uint32_t, n),
+                     .users = base_arena_new_array(a, uint32_t, n),
+                     .group = base_arena_new_array(a, uint32_t, n),
+                     .row = base_arena_new_array(a, ir_id, n),
                      .whole = base_arena_new_array(a, ir_id, n)};
 }
 

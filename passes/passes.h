@@ -14,7 +14,8 @@ typedef struct pass_context {
 
 typedef struct pass_desc {
     const char *name;
-    bool (*run)(ir_module *m, pass_context *ctx, base_str *err); /* false: the module cannot be compiled; reason in err */
+    bool (*run)(ir_module *m, pass_context *ctx,
+                base_str *err); /* false: the module cannot be compiled; reason in err */
     const char *doc;
 } pass_desc;
 const pass_desc *pass_find(const char *name);

@@ -12,7 +12,8 @@
 
 /* ---- widest element ---- */
 static bool is_element(const ir_op *op) {
-    return op->code == IR_LOAD || op->code == IR_READ || op->code == IR_CAST || op->code == IR_SET || op->code == IR_STORE;
+    return op->code == IR_LOAD || op->code == IR_READ || op->code == IR_CAST || op->code == IR_SET ||
+           op->code == IR_STORE;
 }
 
 static void look_for_wide(void *ctx, ir_func *f, ir_region *r, ir_id id) {

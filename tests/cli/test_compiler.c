@@ -106,10 +106,14 @@ Test(compiler, wrong_options) {
         int level;
         uint32_t emit;
     } cases[] = {
-        {"gpu", "native", NULL, NULL, 2, TIGAC_EMIT(TIGAC_SO)},    {"cuda", "native", NULL, NULL, 2, TIGAC_EMIT(TIGAC_SO)},
-        {"cpu", "eniac", NULL, NULL, 2, TIGAC_EMIT(TIGAC_SO)},     {"cpu", "native", "fuse", NULL, 2, TIGAC_EMIT(TIGAC_SO)},
-        {"cpu", "native", NULL, "fuse", 2, TIGAC_EMIT(TIGAC_SO)},  {"cpu", "native", NULL, NULL, 4, TIGAC_EMIT(TIGAC_SO)},
-        {"cpu", "native", NULL, NULL, 2, 0},                       {"cpu", "native", NULL, NULL, 2, TIGAC_EMIT(20)},
+        {"gpu", "native", NULL, NULL, 2, TIGAC_EMIT(TIGAC_SO)},
+        {"cuda", "native", NULL, NULL, 2, TIGAC_EMIT(TIGAC_SO)},
+        {"cpu", "eniac", NULL, NULL, 2, TIGAC_EMIT(TIGAC_SO)},
+        {"cpu", "native", "fuse", NULL, 2, TIGAC_EMIT(TIGAC_SO)},
+        {"cpu", "native", NULL, "fuse", 2, TIGAC_EMIT(TIGAC_SO)},
+        {"cpu", "native", NULL, NULL, 4, TIGAC_EMIT(TIGAC_SO)},
+        {"cpu", "native", NULL, NULL, 2, 0},
+        {"cpu", "native", NULL, NULL, 2, TIGAC_EMIT(20)},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         tigac_options o = tigac_defaults();

@@ -32,8 +32,10 @@ static void compare_golden(base_arena *a, const char *name, const char *text) {
     }
     const char *want = test_read(a, path);
     size_t line = 1, i = 0;
-    for (; want[i] && want[i] == text[i]; ++i) line += want[i] == '\n';
-    cr_assert(want[i] == text[i], "%s:%zu differs from what is emitted; TIGA_UPDATE_GOLDENS=1 writes it anew", path, line);
+    for (; want[i] && want[i] == text[i]; ++i)
+        line += want[i] == '\n';
+    cr_assert(want[i] == text[i], "%s:%zu differs from what is emitted; TIGA_UPDATE_GOLDENS=1 writes it anew", path,
+              line);
 }
 
 static void write_all(base_arena *a) {
@@ -61,8 +63,12 @@ Test(codegen_module, a_program_of_two_modules_computes_the_right_numbers, .timeo
     for (size_t i = 0; i < sizeof builds / sizeof *builds; ++i) {
         const char *cc = builds[i][0], *x = builds[i][1];
         test_shell(a, base_arena_printf(a, "%s" STRICT "%s -c model.c -o model.o", cc, x));
-        test_shell(a, base_arena_printf(a, "%s" STRICT "%s -DTIGA_MODULE_SYMBOL_NAME=second_module -c second.c -o second.o", cc, x));
-        test_shell(a, base_arena_printf(a, "%s -Wall -Wextra -Werror %s -c use.c -o use.o && %s use.o model.o second.o -o use -lm && ./use", cc, x, cc));
+        test_shell(a, base_arena_printf(
+                          a, "%s" STRICT "%s -DTIGA_MODULE_SYMBOL_NAME=second_module -c second.c -o second.o", cc, x));
+        test_shell(
+            a, base_arena_printf(
+                   a, "%s -Wall -Wextra -Werror %s -c use.c -o use.o && %s use.o model.o second.o -o use -lm && ./use",
+                   cc, x, cc));
     }
     test_remove_folder(a);
     base_arena_free(a);
@@ -80,8 +86,10 @@ Test(codegen_module, headers_stand_alone_and_together, .timeout = 60) {
     for (size_t i = 0; i < sizeof orders / sizeof *orders; ++i) {
         test_write(a, "one.c", base_arena_printf(a, "%sint main(void) { return 0; }\n", orders[i]));
         const char *flags = STRICT "-pedantic -I" TIGA_SOURCE_DIR "/include -c one.c -o one.o";
-        test_shell(a, base_arena_printf(a, "gcc -std=c11 %s && g++ -x c++ -std=c++17 %s && clang-19 -std=c11 %s && clang++-19 -x c++ -std=c++17 %s", flags,
-                                        flags, flags, flags));
+        test_shell(a, base_arena_printf(a,
+                                        "gcc -std=c11 %s && g++ -x c++ -std=c++17 %s && clang-19 -std=c11 %s && "
+                                        "clang++-19 -x c++ -std=c++17 %s",
+                                        flags, flags, flags, flags));
     }
     test_remove_folder(a);
     base_arena_free(a);
@@ -125,27 +133,34 @@ static void expect_refusal(const char *ir, const char *part) {
 }
 
 Test(codegen_module, refuses_what_it_cannot_emit) {
-    expect_refusal("module \"bad\"\n\ntask @t() -> () {\n  %1 = const {value = 1} : i64\n  launch %1 {callee = none, graph = -1, outputs = 0, buffers = 0}\n  ret\n}\n",
+    expect_refusal("module \"bad\"\n\ntask @t() -> () {\n  %1 = const {value = 1} : i64\n  launch %1 {callee = none, "
+                   "graph = -1, outputs = 0, buffers = 0}\n  ret\n}\n",
                    "launch of 'none'");
-    expect_refusal("module \"bad\"\n\ntask @t() -> () {\n  %1 = const {value = 1} : i64\n  %2 = instance %1 {name = a, version = 0, tier = moon} : instance\n  ret\n}\n",
+    expect_refusal("module \"bad\"\n\ntask @t() -> () {\n  %1 = const {value = 1} : i64\n  %2 = instance %1 {name = a, "
+                   "version = 0, tier = moon} : instance\n  ret\n}\n",
                    "no tier 'moon'");
 }
 
 /* Functions whose names would be the same in C, or a name of ours. */
 Test(codegen_module, names_of_functions_do_not_meet, .timeout = 60) {
-    static const char *const names[] = {"sum", "sum_rows", "sum_host", "\"a.b\"", "a_b", "exp", "for", "tiga_kernels", "X"};
+    static const char *const names[] = {"sum", "sum_rows", "sum_host",     "\"a.b\"", "a_b",
+                                        "exp", "for",      "tiga_kernels", "X"};
     base_arena *a = base_arena_new();
     base_str text = {0}, out = {0}, err = {0};
     base_str_add(&text, "module \"names\"\n");
     for (size_t i = 0; i < sizeof names / sizeof *names; ++i)
-        base_str_addf(&text, "\nloop @%s(dst x: f32, outrow out: f32) domain = rows {\n  rows {\n    %%2 = arg {index = 0} : i64\n"
-                      "    %%3 = load %%2 {field = 0} : f32\n    %%4 = exp %%3 : f32\n    store %%2, %%4 {field = 1}\n  }\n}\n"
-                      "\nkernel @%s(dst x: f32) -> (out: row f32) exported domain = rows {\n  %%1 = field {field = 0, at = dst} : row f32\n  %%2 = exp %%1 : row f32\n  ret %%2\n}\n",
-                      names[i], names[i]);
+        base_str_addf(
+            &text,
+            "\nloop @%s(dst x: f32, outrow out: f32) domain = rows {\n  rows {\n    %%2 = arg {index = 0} : i64\n"
+            "    %%3 = load %%2 {field = 0} : f32\n    %%4 = exp %%3 : f32\n    store %%2, %%4 {field = 1}\n  }\n}\n"
+            "\nkernel @%s(dst x: f32) -> (out: row f32) exported domain = rows {\n  %%1 = field {field = 0, at = dst} "
+            ": row f32\n  %%2 = exp %%1 : row f32\n  ret %%2\n}\n",
+            names[i], names[i]);
     ir_module *m = test_parse(a, "names", base_str_text(&text));
     cr_assert(cg_emit_c(m, &test_options, &out, &err), "%s", base_str_text(&err));
     test_write(a, "names.c", base_str_text(&out));
-    test_shell(a, "gcc -std=c11" STRICT "-c names.c -o names.o && clang++-19 -x c++ -std=c++17" STRICT "-c names.c -o names.o");
+    test_shell(a, "gcc -std=c11" STRICT "-c names.c -o names.o && clang++-19 -x c++ -std=c++17" STRICT
+                  "-c names.c -o names.o");
     test_remove_folder(a);
     base_str_fini(&text);
     base_str_fini(&out);

@@ -2,10 +2,14 @@
  * and on NaN, infinities, -0, subnormals and the least integers: the bits of the evaluator. */
 #include "codegen_support.h"
 
-static ir_dtype result_of(ir_opcode code, ir_dtype t) { return ir_op_describe(code)->cls == IR_CLASS_COMPARE ? IR_BOOL : t; }
+static ir_dtype result_of(ir_opcode code, ir_dtype t) {
+    return ir_op_describe(code)->cls == IR_CLASS_COMPARE ? IR_BOOL : t;
+}
 
 static uint32_t add_param(ir_module *m, ir_func *f, const char *name, ir_role role, ir_dtype t) {
-    ir_param p = {.name = base_arena_strdup(m->arena, name), .role = role, .type = {.dtype = t, .rank = 1, .dim = {ir_dim_sym(0)}}};
+    ir_param p = {.name = base_arena_strdup(m->arena, name),
+                  .role = role,
+                  .type = {.dtype = t, .rank = 1, .dim = {ir_dim_sym(0)}}};
     base_push(m->arena, f->params, f->n_params, f->cap_params, p);
     return (uint32_t)f->n_params - 1;
 }
@@ -27,20 +31,24 @@ static void operations(ir_builder *b, ir_dtype t, uint32_t fa, uint32_t fb, uint
     ir_id a = load(b, fa, row, k), c = load(b, fb, row, k), choice = load(b, fc, row, k);
     for (int code = 1; code < IR_OP_COUNT; ++code) {
         const ir_op_desc *d = ir_op_describe((ir_opcode)code);
-        if (!ir_class_is_elementwise(d->cls) || !(d->levels & IR_LEVEL_L) || !ir_eval_defined((ir_opcode)code, t)) continue;
+        if (!ir_class_is_elementwise(d->cls) || !(d->levels & IR_LEVEL_L) || !ir_eval_defined((ir_opcode)code, t))
+            continue;
         const char *name = base_arena_printf(b->m->arena, "out_%s", d->text);
         ir_id args[3] = {a, c, 0};
-        if (code == IR_CAST) continue;
+        if (code == IR_CAST)
+            continue;
         if (code == IR_SELECT) {
             store(b, "out_choice", row, k, ir_emit3(b, IR_SELECT, ir_scalar(t), choice, a, c));
-            if (t == IR_BOOL) continue;
+            if (t == IR_BOOL)
+                continue;
             args[0] = ir_emit2(b, IR_LE, ir_scalar(IR_BOOL), a, c), args[1] = c, args[2] = a;
         }
         size_t n = d->cls == IR_CLASS_UNARY ? 1 : code == IR_SELECT ? 3 : 2;
         store(b, name, row, k, ir_emit(b, (ir_opcode)code, ir_scalar(result_of((ir_opcode)code, t)), args, n));
     }
     for (int to = 0; to < IR_DTYPE_COUNT; ++to)
-        store(b, base_arena_printf(b->m->arena, "out_to_%s", ir_dtype_text((ir_dtype)to)), row, k, ir_emit1(b, IR_CAST, ir_scalar((ir_dtype)to), a));
+        store(b, base_arena_printf(b->m->arena, "out_to_%s", ir_dtype_text((ir_dtype)to)), row, k,
+              ir_emit1(b, IR_CAST, ir_scalar((ir_dtype)to), a));
     store(b, "out_self", row, k, ir_emit2(b, IR_NE, ir_scalar(IR_BOOL), a, a));
 }
 
@@ -50,7 +58,8 @@ static void build(ir_module *m, ir_dtype t) {
     ir_builder b = {.m = m, .f = f, .r = &f->body};
     ir_sym(m, f, "F");
     f->domain = "rows";
-    uint32_t fa = add_param(m, f, "a", IR_DST, t), fb = add_param(m, f, "b", IR_DST, t), fc = add_param(m, f, "c", IR_DST, IR_BOOL);
+    uint32_t fa = add_param(m, f, "a", IR_DST, t), fb = add_param(m, f, "b", IR_DST, t),
+             fc = add_param(m, f, "c", IR_DST, IR_BOOL);
     ir_id n = ir_emit_dimsize(&b, ir_dim_sym(0)), row, loop, lane[2];
     ir_region *top = ir_begin_loop(&b, IR_ROWS, (ir_type){.dtype = IR_NONE}, NULL, 0, 1, &row, &loop);
     ir_region *rows = ir_begin_loop(&b, IR_LANES, (ir_type){.dtype = IR_NONE}, &n, 1, 2, lane, &loop);
@@ -71,8 +80,10 @@ static void build_vector(ir_module *m, ir_dtype t, int width) {
         bool is_cast = code >= IR_OP_COUNT;
         ir_opcode op = is_cast ? IR_CAST : (ir_opcode)code;
         const ir_op_desc *d = ir_op_describe(op);
-        if (!ir_class_is_elementwise(d->cls) || !ir_eval_defined(op, t) || (code == IR_CAST || code == IR_SELECT)) continue;
-        if (is_cast && code - IR_OP_COUNT == IR_BOOL) continue;
+        if (!ir_class_is_elementwise(d->cls) || !ir_eval_defined(op, t) || (code == IR_CAST || code == IR_SELECT))
+            continue;
+        if (is_cast && code - IR_OP_COUNT == IR_BOOL)
+            continue;
         ir_region *rows = ir_begin_loop(&b, IR_LANES, (ir_type){.dtype = IR_NONE}, &n, 1, 2, lane, &loop);
         ir_set_int(m, ir_at(f, loop), IR_ATTR_VECTOR, width);
         ir_id a = load(&b, fa, row, lane[0]), c = load(&b, fb, row, lane[0]), args[3] = {a, c, 0};
@@ -80,7 +91,8 @@ static void build_vector(ir_module *m, ir_dtype t, int width) {
         ir_id v = ir_emit(&b, op, type, args, d->cls == IR_CLASS_UNARY ? 1 : 2);
         if (type.dtype == IR_BOOL) { /* a mask: choose by it, and by its opposite */
             ir_id both = ir_emit2(&b, IR_OR, type, v, ir_emit1(&b, IR_NOT, type, ir_emit2(&b, IR_AND, type, v, v)));
-            ir_id x = ir_emit3(&b, IR_SELECT, ir_scalar(t), v, a, c), y = ir_emit3(&b, IR_SELECT, ir_scalar(t), both, x, a);
+            ir_id x = ir_emit3(&b, IR_SELECT, ir_scalar(t), v, a, c),
+                  y = ir_emit3(&b, IR_SELECT, ir_scalar(t), both, x, a);
             v = y;
         }
         store(&b, base_arena_printf(m->arena, "out_%s_%d", d->text, code), row, lane[0], v);
@@ -109,8 +121,9 @@ static void check(const ir_module *m, const tiga_module_info *const *info, size_
 }
 
 Test(codegen_ops, every_operation_on_every_type, .timeout = 120) {
-    static const char *const builds[] = {"gcc -std=c11 -O0 -fsanitize=undefined -fsanitize-undefined-trap-on-error", "clang-19 -std=c11 -O3 -march=native",
-                                         "gcc -std=gnu11 -O3 -march=native", "gcc -std=c11 -O1 -DTIGA_NO_VECTORS"};
+    static const char *const builds[] = {"gcc -std=c11 -O0 -fsanitize=undefined -fsanitize-undefined-trap-on-error",
+                                         "clang-19 -std=c11 -O3 -march=native", "gcc -std=gnu11 -O3 -march=native",
+                                         "gcc -std=c11 -O1 -DTIGA_NO_VECTORS"};
     enum { N_BUILDS = sizeof builds / sizeof *builds };
     const tiga_module_info *info[N_BUILDS];
     base_arena *a = base_arena_new();
@@ -118,13 +131,16 @@ Test(codegen_ops, every_operation_on_every_type, .timeout = 120) {
     ir_module *m = ir_module_new(a, "ops", NULL);
     for (int t = 0; t < IR_DTYPE_COUNT; ++t) {
         build(m, (ir_dtype)t);
-        if (t != IR_BOOL) build_vector(m, (ir_dtype)t, 16);
-        if (t == IR_F64) build_vector(m, (ir_dtype)t, 8);
+        if (t != IR_BOOL)
+            build_vector(m, (ir_dtype)t, 16);
+        if (t == IR_F64)
+            build_vector(m, (ir_dtype)t, 8);
     }
     cr_assert(ir_verify(m, &err), "%s", base_str_text(&err));
     cr_assert(cg_emit_c(m, &test_options, &out, &err), "%s", base_str_text(&err));
     test_write(a, "ops.c", base_str_text(&out));
-    for (size_t b = 0; b < N_BUILDS; ++b) info[b] = test_load(a, builds[b], "ops.c", base_arena_printf(a, "ops%zu.so", b));
+    for (size_t b = 0; b < N_BUILDS; ++b)
+        info[b] = test_load(a, builds[b], "ops.c", base_arena_printf(a, "ops%zu.so", b));
     check(m, info, N_BUILDS, builds);
     test_remove_folder(a);
     base_str_fini(&out);

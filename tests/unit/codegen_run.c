@@ -14,8 +14,16 @@ static const char *const builds[] = {
 #define N_BUILDS (sizeof builds / sizeof *builds)
 
 static const char *const files[] = {
-    "passes/lower/argmax_features.ir", "passes/lower/mean.ir", "passes/lower/scalar_sum.ir", "passes/lower/sddmm.ir", "passes/lower/shortest.ir",
-    "passes/lower/total.ir", "passes/lower/weighted_sum_tiled.ir", "passes/lower/weighted_sum_whole.ir", "ir/loop_forms.ir", "codegen/forms.ir",
+    "passes/lower/argmax_features.ir",
+    "passes/lower/mean.ir",
+    "passes/lower/scalar_sum.ir",
+    "passes/lower/sddmm.ir",
+    "passes/lower/shortest.ir",
+    "passes/lower/total.ir",
+    "passes/lower/weighted_sum_tiled.ir",
+    "passes/lower/weighted_sum_whole.ir",
+    "ir/loop_forms.ir",
+    "codegen/forms.ir",
     "codegen/shapes.ir",
 };
 
@@ -38,13 +46,14 @@ static ir_module *all_loops(base_arena *a) {
 
 static const tiga_kernel_code *code_of(const tiga_module_info *info, const char *name) {
     for (int32_t i = 0; i < info->n_kernels; ++i)
-        if (!strcmp(info->kernels[i].name, name)) return &info->kernels[i];
+        if (!strcmp(info->kernels[i].name, name))
+            return &info->kernels[i];
     cr_assert_fail("no kernel %s", name);
     return NULL;
 }
 
-static void check_one(const ir_module *m, const ir_func *f, const test_graph *g, int64_t n_rows, int64_t feature, bool special,
-                      const tiga_module_info *const *info) {
+static void check_one(const ir_module *m, const ir_func *f, const test_graph *g, int64_t n_rows, int64_t feature,
+                      bool special, const tiga_module_info *const *info) {
     base_arena *a = base_arena_new();
     test_call c = {.f = f, .g = g};
     test_prepare(&c, a, feature, n_rows);
@@ -53,7 +62,8 @@ static void check_one(const ir_module *m, const ir_func *f, const test_graph *g,
     for (size_t b = 0; b < N_BUILDS; ++b)
         for (int wide = 0; wide < 2; ++wide) {
             test_run(&c, code_of(info[b], f->name), wide);
-            test_compare(&c, base_arena_printf(a, "%s, %d bits%s", builds[b], wide ? 64 : 32, special ? ", special values" : ""));
+            test_compare(&c, base_arena_printf(a, "%s, %d bits%s", builds[b], wide ? 64 : 32,
+                                               special ? ", special values" : ""));
         }
     test_release(&c);
     base_arena_free(a);
@@ -63,13 +73,17 @@ static void check_function(const ir_module *m, const ir_func *f, const tiga_modu
     static const int64_t features[] = {0, 1, 3, 7, 16, 21, 64, 100, 150};
     static const int64_t degrees[] = {0, 3, 17, 1, 0, 40, 16, 0, 5}, none[] = {0, 0, 0, 0, 0};
     base_arena *a = base_arena_new();
-    test_graph g = test_graph_new(a, 9, 9, degrees, 5), empty = test_graph_new(a, 0, 4, none, 5), bare = test_graph_new(a, 5, 5, none, 5);
+    test_graph g = test_graph_new(a, 9, 9, degrees, 5), empty = test_graph_new(a, 0, 4, none, 5),
+               bare = test_graph_new(a, 5, 5, none, 5);
     bool graph = !strcmp(f->domain, "dst");
     for (size_t i = 0; i < (f->n_syms ? sizeof features / sizeof *features : 1); ++i)
-        for (int special = 0; special < 2; ++special) check_one(m, f, &g, g.data.n_dst, features[i], special, info);
-    if (!f->needs_square) check_one(m, f, &empty, 0, 20, false, info);
+        for (int special = 0; special < 2; ++special)
+            check_one(m, f, &g, g.data.n_dst, features[i], special, info);
+    if (!f->needs_square)
+        check_one(m, f, &empty, 0, 20, false, info);
     check_one(m, f, &bare, 5, 20, false, info);
-    if (!graph) check_one(m, f, &g, 9001, 2, false, info);
+    if (!graph)
+        check_one(m, f, &g, 9001, 2, false, info);
     base_arena_free(a);
 }
 
@@ -80,8 +94,10 @@ Test(codegen_run, same_bits_as_the_interpreter_under_every_compiler, .timeout = 
     const tiga_module_info *info[N_BUILDS];
     cr_assert(cg_emit_c(m, &test_options, &text, &err), "%s", base_str_text(&err));
     test_write(a, "all.c", base_str_text(&text));
-    for (size_t b = 0; b < N_BUILDS; ++b) info[b] = test_load(a, builds[b], "all.c", base_arena_printf(a, "all%zu.so", b));
-    for (size_t i = 0; i < m->n_funcs; ++i) check_function(m, m->funcs[i], info);
+    for (size_t b = 0; b < N_BUILDS; ++b)
+        info[b] = test_load(a, builds[b], "all.c", base_arena_printf(a, "all%zu.so", b));
+    for (size_t i = 0; i < m->n_funcs; ++i)
+        check_function(m, m->funcs[i], info);
     test_remove_folder(a);
     base_str_fini(&text);
     base_arena_free(a);

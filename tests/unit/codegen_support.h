@@ -17,15 +17,21 @@
 
 #define STRICT " -Wall -Wextra -Wconversion -Wshadow -Werror "
 
-static const cg_options test_options = {.source_name = "model.tg", .source_hash = "0123456789abcdef0123456789abcdef", .compiler = "tigac test",
-                                        .target_cpu = "", .target_features = "", .header_name = "model.h", .opt_level = 3};
+static const cg_options test_options = {.source_name = "model.tg",
+                                        .source_hash = "0123456789abcdef0123456789abcdef",
+                                        .compiler = "tigac test",
+                                        .target_cpu = "",
+                                        .target_features = "",
+                                        .header_name = "model.h",
+                                        .opt_level = 3};
 
 static inline ir_module *test_parse(base_arena *a, const char *name, const char *text) {
     base_diags d;
     base_str shown = {0}, err = {0};
     base_diags_init(&d, a, name, text);
     ir_module *m = ir_parse(a, name, text, &d);
-    if (!m) base_diags_render(&d, false, &shown);
+    if (!m)
+        base_diags_render(&d, false, &shown);
     cr_assert(m, "%s", base_str_text(&shown));
     cr_assert(ir_verify(m, &err), "%s: %s", name, base_str_text(&err));
     return m;
@@ -61,18 +67,21 @@ static inline void test_shell(base_arena *a, const char *command) {
     FILE *p = popen(base_arena_printf(a, "cd %s && { %s; } 2>&1", test_folder(), command), "r");
     cr_assert(p);
     while (fgets(line, sizeof line, p))
-        if (strlen(text) + strlen(line) + 1 < sizeof text) strcat(text, line);
+        if (strlen(text) + strlen(line) + 1 < sizeof text)
+            strcat(text, line);
     int status = pclose(p);
     cr_assert(status == 0, "%s\n%s", command, text);
 }
 
 static inline void test_remove_folder(base_arena *a) {
     const char *folder = test_folder();
-    if (system(base_arena_printf(a, "rm -rf %s", folder)) != 0) cr_log_warn("cannot remove %s", folder);
+    if (system(base_arena_printf(a, "rm -rf %s", folder)) != 0)
+        cr_log_warn("cannot remove %s", folder);
 }
 
 /* The tables of a shared object made from `source` (a file in the folder). */
-static inline const tiga_module_info *test_load(base_arena *a, const char *compiler, const char *source, const char *object) {
+static inline const tiga_module_info *test_load(base_arena *a, const char *compiler, const char *source,
+                                                const char *object) {
     test_shell(a, base_arena_printf(a, "%s" STRICT "-fPIC -shared %s -o %s -lm", compiler, source, object));
     void *so = dlopen(base_arena_printf(a, "%s/%s", test_folder(), object), RTLD_NOW | RTLD_LOCAL);
     cr_assert(so, "%s", dlerror());
@@ -95,9 +104,11 @@ static inline uint64_t test_random(uint64_t *s) {
 }
 
 /* degrees: one for each row; some sources twice, some rows their own source. */
-static inline test_graph test_graph_new(base_arena *a, int64_t n_dst, int64_t n_src, const int64_t *degrees, uint64_t seed) {
+static inline test_graph test_graph_new(base_arena *a, int64_t n_dst, int64_t n_src, const int64_t *degrees,
+                                        uint64_t seed) {
     int64_t *offsets = base_arena_new_array(a, int64_t, n_dst + 1), n = 0;
-    for (int64_t i = 0; i < n_dst; ++i) n = offsets[i + 1] = offsets[i] + degrees[i];
+    for (int64_t i = 0; i < n_dst; ++i)
+        n = offsets[i + 1] = offsets[i] + degrees[i];
     int64_t *sources = base_arena_new_array(a, int64_t, n + 1);
     int32_t *sources32 = base_arena_new_array(a, int32_t, n + 1);
     for (int64_t e = 0; e < n; ++e) {
@@ -112,10 +123,14 @@ static inline ir_scalar_value test_value(ir_dtype t, bool special, uint64_t *see
     static const double odd[] = {NAN, INFINITY, -INFINITY, -0.0, 1e-42, 3e38, -3e38, 0.0};
     uint64_t r = test_random(seed);
     double v = special && r % 8 == 0 ? odd[r / 8 % 8] : ((double)(r % 2001) - 1000) / 256;
-    if (t == IR_F32) return (ir_scalar_value){.f = (float)v};
-    if (t == IR_F64) return (ir_scalar_value){.d = special && r % 16 == 3 ? v * 1e300 : v};
-    if (t == IR_BOOL) return (ir_scalar_value){.i = r % 3 == 0};
-    if (special && r % 8 == 0) return (ir_scalar_value){.i = t == IR_I32 ? (r % 16 ? INT32_MIN : -1) : (r % 16 ? INT64_MIN : -1)};
+    if (t == IR_F32)
+        return (ir_scalar_value){.f = (float)v};
+    if (t == IR_F64)
+        return (ir_scalar_value){.d = special && r % 16 == 3 ? v * 1e300 : v};
+    if (t == IR_BOOL)
+        return (ir_scalar_value){.i = r % 3 == 0};
+    if (special && r % 8 == 0)
+        return (ir_scalar_value){.i = t == IR_I32 ? (r % 16 ? INT32_MIN : -1) : (r % 16 ? INT64_MIN : -1)};
     return (ir_scalar_value){.i = (int64_t)(r % 15) - 7};
 }
 
@@ -123,19 +138,24 @@ typedef struct test_call {
     const ir_func *f;
     const test_graph *g;
     int64_t n_rows, n_units, *dims;
-    void **buffers;    /* of the compiled code: inputs, then results */
+    void **buffers; /* of the compiled code: inputs, then results */
     size_t *bytes;
     const void **in;
-    void **want;       /* of the interpreter */
+    void **want; /* of the interpreter */
     size_t n_in, n_out;
 } test_call;
 
-static inline int64_t test_dim(const test_call *c, ir_dim d) { return ir_dim_is_sym(d) ? c->dims[ir_dim_sym_index(d)] : d; }
+static inline int64_t test_dim(const test_call *c, ir_dim d) {
+    return ir_dim_is_sym(d) ? c->dims[ir_dim_sym_index(d)] : d;
+}
 
 static inline int64_t test_elements(const test_call *c, const ir_param *p) {
     const ir_graph_data *g = &c->g->data;
-    int64_t lead[] = {g->n_src, c->n_rows, g->n_src > g->n_dst ? g->n_src : g->n_dst, g->n_edges, 1, 1, c->n_units, g->n_edges, 1}, n = lead[p->role];
-    for (uint32_t i = 0; i < p->type.rank; ++i) n *= test_dim(c, p->type.dim[i]);
+    int64_t lead[] = {g->n_src,   c->n_rows, g->n_src > g->n_dst ? g->n_src : g->n_dst, g->n_edges, 1, 1, c->n_units,
+                      g->n_edges, 1},
+            n = lead[p->role];
+    for (uint32_t i = 0; i < p->type.rank; ++i)
+        n *= test_dim(c, p->type.dim[i]);
     return n;
 }
 
@@ -156,14 +176,17 @@ static inline void test_fill(test_call *c, base_arena *a, bool special, uint64_t
             c->want[c->n_out++] = memset(malloc(c->bytes[i] + 1), 0x5a, c->bytes[i] + 1);
             continue;
         }
-        for (int64_t k = 0; k < elements; ++k) ir_store_scalar(p->type.dtype, c->buffers[i], k, test_value(p->type.dtype, special, &seed));
+        for (int64_t k = 0; k < elements; ++k)
+            ir_store_scalar(p->type.dtype, c->buffers[i], k, test_value(p->type.dtype, special, &seed));
         c->in[c->n_in++] = c->buffers[i];
     }
 }
 
 static inline void test_release(test_call *c) {
-    for (size_t i = 0; i < c->f->n_params; ++i) free(c->buffers[i]);
-    for (size_t i = 0; i < c->n_out; ++i) free(c->want[i]);
+    for (size_t i = 0; i < c->f->n_params; ++i)
+        free(c->buffers[i]);
+    for (size_t i = 0; i < c->n_out; ++i)
+        free(c->want[i]);
 }
 
 static inline void test_prepare(test_call *c, base_arena *a, int64_t feature, int64_t n_rows) {
@@ -188,22 +211,30 @@ static inline void test_run(test_call *c, const tiga_kernel_code *code, bool wid
     int64_t scratch_bytes = code->scratch_bytes ? code->scratch_bytes(c->dims) : 0;
     char *scratch = aligned_alloc(64, (size_t)(scratch_bytes + 127) / 64 * 64);
     memset(scratch, 0x77, (size_t)(scratch_bytes + 127) / 64 * 64);
-    tiga_launch_args args = {{g->n_dst, g->n_src, g->n_edges, g->offsets, wide ? (const void *)g->sources : c->g->sources32, wide ? 64 : 32},
-                             c->n_rows, c->dims, c->buffers, scratch_bytes ? scratch : NULL};
+    tiga_launch_args args = {
+        {g->n_dst, g->n_src, g->n_edges, g->offsets, wide ? (const void *)g->sources : c->g->sources32, wide ? 64 : 32},
+        c->n_rows,
+        c->dims,
+        c->buffers,
+        scratch_bytes ? scratch : NULL};
     tiga_rows_fn rows = wide && code->rows64 ? code->rows64 : code->rows32;
     size_t out = 0;
     for (size_t i = 0; i < c->f->n_params; ++i)
-        if (c->f->params[i].role >= IR_OUT_ROW) memset(c->buffers[i], 0x5a, c->bytes[i] + 1);
+        if (c->f->params[i].role >= IR_OUT_ROW)
+            memset(c->buffers[i], 0x5a, c->bytes[i] + 1);
     rows(&args, 0, c->n_units / 3);
     rows(&args, c->n_units / 3, c->n_units);
-    for (int64_t i = scratch_bytes; i < (scratch_bytes + 127) / 64 * 64; ++i) cr_assert(scratch[i] == 0x77, "%s: scratch overrun", c->f->name);
+    for (int64_t i = scratch_bytes; i < (scratch_bytes + 127) / 64 * 64; ++i)
+        cr_assert(scratch[i] == 0x77, "%s: scratch overrun", c->f->name);
     free(scratch);
     (void)out;
 }
 
 static inline bool test_same(ir_dtype t, const void *a, const void *b, int64_t i) {
-    if (t == IR_F32 && isnan(((const float *)a)[i]) && isnan(((const float *)b)[i])) return true;
-    if (t == IR_F64 && isnan(((const double *)a)[i]) && isnan(((const double *)b)[i])) return true;
+    if (t == IR_F32 && isnan(((const float *)a)[i]) && isnan(((const float *)b)[i]))
+        return true;
+    if (t == IR_F64 && isnan(((const double *)a)[i]) && isnan(((const double *)b)[i]))
+        return true;
     size_t n = ir_dtype_bytes(t);
     return !memcmp((const char *)a + (size_t)i * n, (const char *)b + (size_t)i * n, n);
 }
@@ -212,11 +243,13 @@ static inline void test_compare(const test_call *c, const char *how) {
     size_t out = 0;
     for (size_t i = 0; i < c->f->n_params; ++i) {
         const ir_param *p = &c->f->params[i];
-        if (p->role < IR_OUT_ROW) continue;
+        if (p->role < IR_OUT_ROW)
+            continue;
         const void *want = c->want[out++];
         for (int64_t k = 0; k < test_elements(c, p); ++k)
-            cr_assert(test_same(p->type.dtype, want, c->buffers[i], k), "%s, %s: %s[%lld] differs (first dimension %lld)", c->f->name, how, p->name,
-                      (long long)k, (long long)(c->f->n_syms ? c->dims[0] : 0));
+            cr_assert(test_same(p->type.dtype, want, c->buffers[i], k),
+                      "%s, %s: %s[%lld] differs (first dimension %lld)", c->f->name, how, p->name, (long long)k,
+                      (long long)(c->f->n_syms ? c->dims[0] : 0));
         cr_assert(((char *)c->buffers[i])[c->bytes[i]] == 0x5a, "%s: %s is overrun", c->f->name, p->name);
     }
 }

@@ -116,10 +116,11 @@ Test(errors, inputs_match_their_goldens_and_cover_the_table) {
 Test(errors, document_is_up_to_date) {
     base_str out = {0};
     base_arena *a = base_arena_new();
-    base_str_add(&out, "# Errors and warnings\n\nMade from `frontend/fe_errors.def` and real runs of the compiler on its wrong "
-                       "examples; `tigac --explain ID` shows\none entry. To make it again: `TIGA_UPDATE_GOLDEN=1` and the "
-                       "test `unit.frontend_errors`.\n\nGroups: E01 text and grammar, E02 names, types and spaces, E03 "
-                       "programs, E08 not supported yet, W0 warnings.\n");
+    base_str_add(
+        &out, "# Errors and warnings\n\nMade from `frontend/fe_errors.def` and real runs of the compiler on its wrong "
+              "examples; `tigac --explain ID` shows\none entry. To make it again: `TIGA_UPDATE_GOLDEN=1` and the "
+              "test `unit.frontend_errors`.\n\nGroups: E01 text and grammar, E02 names, types and spaces, E03 "
+              "programs, E08 not supported yet, W0 warnings.\n");
     for (size_t i = 0; fe_error_at(i); i++) {
         const fe_error_desc *e = fe_error_at(i);
         base_str shown = {0};

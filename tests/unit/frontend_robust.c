@@ -60,7 +60,8 @@ static void expect_id(const char *head, const char *part, size_t n, const char *
     char *text = repeated(head, part, n, tail);
     const char *id;
     errors_of(text, &id);
-    cr_expect(want ? id && strcmp(id, want) == 0 : !id, "%.30s %zu times '%.20s': %s", head, n, part, id ? id : "no error");
+    cr_expect(want ? id && strcmp(id, want) == 0 : !id, "%.30s %zu times '%.20s': %s", head, n, part,
+              id ? id : "no error");
     free(text);
 }
 
@@ -126,7 +127,9 @@ Test(robust, errors_are_found_behind_many_warnings) {
     base_str_add(&text, "kernel k(src x: f32) -> f32 {\n");
     for (int i = 0; i < 300; i++)
         base_str_addf(&text, "    let a%d = src.x\n", i);
-    base_str_add(&text, "    return reduce sum(src.x)\n}\nkernel l(src x: f32) -> f32 {\n    return reduce sum(src.y + src.z)\n}\n");
+    base_str_add(
+        &text,
+        "    return reduce sum(src.x)\n}\nkernel l(src x: f32) -> f32 {\n    return reduce sum(src.y + src.z)\n}\n");
     const char *id;
     cr_expect_eq(errors_of(base_str_text(&text), &id), 2);
     base_str_fini(&text);
@@ -241,15 +244,18 @@ Test(heads, a_define_has_to_be_a_size) {
 Test(heads, parameters_symbols_results_signature) {
     base_arena *a = base_arena_new();
     base_diags d;
-    const char *text = "kernel k [ A,B ](\n    src x : f32[B], // comment\n    node u: f64,\n)  ->  (s: f32[B],\n t: edge i64) {\n"
-                       "    return (t = 1, s = reduce sum(src.x) + f32(dst.u))\n}\n"
-                       "program p[A](h: graph, v: bool, g: graph, x: f32[g.edge, B, A]) -> f32 {\n    return select(v, sum(x), f32(h.num_src))\n}\n";
+    const char *text =
+        "kernel k [ A,B ](\n    src x : f32[B], // comment\n    node u: f64,\n)  ->  (s: f32[B],\n t: edge i64) {\n"
+        "    return (t = 1, s = reduce sum(src.x) + f32(dst.u))\n}\n"
+        "program p[A](h: graph, v: bool, g: graph, x: f32[g.edge, B, A]) -> f32 {\n    return select(v, sum(x), "
+        "f32(h.num_src))\n}\n";
     base_diags_init(&d, a, "t.tg", text);
     ir_module *m = fe_compile(a, "t.tg", text, NULL, 0, &d);
     cr_assert_not_null(m);
     const ir_func *k = ir_func_find(m, "k", IR_LEVEL_KERNEL), *p = ir_func_find(m, "p", IR_LEVEL_PROGRAM);
     cr_expect_str_eq(k->signature, "kernel k [A,B](src x : f32[B], node u: f64) -> (s: f32[B], t: edge i64)");
-    cr_expect(k->exported && k->needs_square && k->n_params == 2 && k->params[0].role == IR_SRC && k->params[1].role == IR_NODE);
+    cr_expect(k->exported && k->needs_square && k->n_params == 2 && k->params[0].role == IR_SRC &&
+              k->params[1].role == IR_NODE);
     cr_expect(k->n_results == 2 && k->results[0].type.space == IR_ROW && k->results[1].type.space == IR_EDGE);
     cr_expect(k->n_syms == 2 && strcmp(k->syms[0], "A") == 0 && strcmp(k->syms[1], "B") == 0);
     static const char *const SYMS[] = {"h.dst", "h.src", "h.edge", "g.dst", "g.src", "g.edge", "A", "B"};

@@ -151,7 +151,8 @@ Test(values, reducers_and_empty_rows) {
     static const float X[] = {1, 2, 4}, Y[] = {10, 20, 30, 40}, W[] = {1, -1, 3, 2, 0.5f, 1};
     for (size_t i = 0; i < sizeof REDUCE / sizeof *REDUCE; i++) {
         char text[256];
-        snprintf(text, sizeof text, "kernel k(src x: f32, dst y: f32, edge w: f32) -> f32 { return %s }", REDUCE[i].expr);
+        snprintf(text, sizeof text, "kernel k(src x: f32, dst y: f32, edge w: f32) -> f32 { return %s }",
+                 REDUCE[i].expr);
         compiled c = compile(text);
         float out[4];
         ir_call_data call = {.graph = &GRAPH, .in = (const void *const[]){X, Y, W}, .out = (void *const[]){out}};
@@ -164,12 +165,13 @@ Test(values, reducers_and_empty_rows) {
 
 /* ---- shapes ------------------------------------------------------------------------------------------------------ */
 Test(values, folds_over_axes) {
-    compiled c = compile("kernel k[H, F](dst x: f32[H, F], dst y: f32[F]) -> (a: f32, b: f32[H], c: f32[F], d: f32[H], e: f32, "
-                         "f: bool, n: i64) {\n"
-                         "    return (a = sum(dst.x), b = mean(dst.x, axis = -1), c = max(dst.x, axis = 0),\n"
-                         "            d = dot(dst.x, dst.y), e = min(dst.x) * prod(dst.y) + mean(dst.x),\n"
-                         "            f = any(dst.x > 5) and all(dst.y > 0), n = H * 10 + F)\n"
-                         "}\n");
+    compiled c =
+        compile("kernel k[H, F](dst x: f32[H, F], dst y: f32[F]) -> (a: f32, b: f32[H], c: f32[F], d: f32[H], e: f32, "
+                "f: bool, n: i64) {\n"
+                "    return (a = sum(dst.x), b = mean(dst.x, axis = -1), c = max(dst.x, axis = 0),\n"
+                "            d = dot(dst.x, dst.y), e = min(dst.x) * prod(dst.y) + mean(dst.x),\n"
+                "            f = any(dst.x > 5) and all(dst.y > 0), n = H * 10 + F)\n"
+                "}\n");
     float x[4 * 6], y[4 * 3], a[4], b[8], cc[12], d[8], e[4];
     uint8_t f[4];
     int64_t n[4];
@@ -205,7 +207,8 @@ Test(values, folds_over_axes) {
 }
 
 Test(values, results_are_repeated_to_their_shape) {
-    compiled c = compile("kernel k[F](dst x: f32, edge w: f32, param p: f32[F]) -> (a: f32[F], b: edge f32[F], c: edge i64, d: f64[2]) {\n"
+    compiled c = compile("kernel k[F](dst x: f32, edge w: f32, param p: f32[F]) -> (a: f32[F], b: edge f32[F], c: edge "
+                         "i64, d: f64[2]) {\n"
                          "    return (a = dst.x, b = dst.x * p, c = 5, d = 0.1)\n"
                          "}\n");
     static const float X[] = {1, 2, 3, 4}, W[6] = {0}, P[] = {1, 10};
@@ -229,16 +232,18 @@ Test(values, results_are_repeated_to_their_shape) {
 
 /* ---- integers and literals --------------------------------------------------------------------------------------- */
 Test(values, integers_and_literals) {
-    compiled c = compile("kernel k(dst n: i64, dst s: i32) -> (a: i64, b: i64, c: i32, d: i64, e: f64, f: f64, g: i64) {\n"
-                         "    return (a = div(dst.n, 3), b = dst.n % 3, c = dst.s * 2147483647, d = -9223372036854775808 + 0 * dst.n,\n"
-                         "            e = f64(0.1), f = select(dst.n > 0, 0.1, 1 / 3), g = i64(f32(dst.n) / 2))\n"
-                         "}\n");
+    compiled c = compile(
+        "kernel k(dst n: i64, dst s: i32) -> (a: i64, b: i64, c: i32, d: i64, e: f64, f: f64, g: i64) {\n"
+        "    return (a = div(dst.n, 3), b = dst.n % 3, c = dst.s * 2147483647, d = -9223372036854775808 + 0 * dst.n,\n"
+        "            e = f64(0.1), f = select(dst.n > 0, 0.1, 1 / 3), g = i64(f32(dst.n) / 2))\n"
+        "}\n");
     static const int64_t N[] = {7, -7, 0, 100};
     static const int32_t S[] = {1, 2, -1, 0};
     int64_t a[4], b[4], d[4], g[4];
     int32_t cc[4];
     double e[4], f[4];
-    ir_call_data call = {.graph = &GRAPH, .in = (const void *const[]){N, S}, .out = (void *const[]){a, b, cc, d, e, f, g}};
+    ir_call_data call = {
+        .graph = &GRAPH, .in = (const void *const[]){N, S}, .out = (void *const[]){a, b, cc, d, e, f, g}};
     run(&c, "k", IR_LEVEL_KERNEL, &call);
     static const int64_t G[] = {3, -3, 0, 50};
     for (int r = 0; r < 4; r++) {
@@ -278,17 +283,16 @@ Test(values, functions_are_generic_and_hygienic) {
 }
 
 /* ---- programs ---------------------------------------------------------------------------------------------------- */
-static const char PAGERANK[] =
-    "kernel neighbour_sum(src x: f64) -> f64 { return reduce sum(src.x) }\n"
-    "program pagerank(g: graph, outdeg: f64[g.src], d: f64, rounds: i64) -> f64[g.dst] {\n"
-    "    var r = fill(1 / f64(g.num_dst), [g.dst])\n"
-    "    repeat rounds {\n"
-    "        let spread = neighbour_sum(g, x = select(outdeg > 0, r / outdeg, 0))\n"
-    "        let lost = sum(select(outdeg > 0, 0, r))\n"
-    "        r = (1 - d) / f64(g.num_dst) + d * (spread + lost / f64(g.num_dst))\n"
-    "    }\n"
-    "    return r\n"
-    "}\n";
+static const char PAGERANK[] = "kernel neighbour_sum(src x: f64) -> f64 { return reduce sum(src.x) }\n"
+                               "program pagerank(g: graph, outdeg: f64[g.src], d: f64, rounds: i64) -> f64[g.dst] {\n"
+                               "    var r = fill(1 / f64(g.num_dst), [g.dst])\n"
+                               "    repeat rounds {\n"
+                               "        let spread = neighbour_sum(g, x = select(outdeg > 0, r / outdeg, 0))\n"
+                               "        let lost = sum(select(outdeg > 0, 0, r))\n"
+                               "        r = (1 - d) / f64(g.num_dst) + d * (spread + lost / f64(g.num_dst))\n"
+                               "    }\n"
+                               "    return r\n"
+                               "}\n";
 
 static void plain_pagerank(const ir_graph_data *g, const double *outdeg, int64_t rounds, double *r) {
     double next[3];
@@ -322,7 +326,8 @@ Test(values, pagerank) {
         run(&c, "pagerank", IR_LEVEL_PROGRAM, &call);
         plain_pagerank(&SQUARE, DEG, rounds, want);
         for (int i = 0; i < 3; i++)
-            cr_expect(fabs(out[i] - want[i]) < 1e-12, "%lld rounds: %g, expected %g", (long long)rounds, out[i], want[i]);
+            cr_expect(fabs(out[i] - want[i]) < 1e-12, "%lld rounds: %g, expected %g", (long long)rounds, out[i],
+                      want[i]);
     }
     base_arena_free(c.arena);
 }
@@ -342,21 +347,22 @@ Test(values, a_kernel_may_be_called_mean) {
 }
 
 Test(values, programs_call_kernels_and_nest_loops) {
-    compiled c = compile("kernel stats[F](src x: f32[F], edge w: f32) -> (total: f32[F], best: i64, each: edge f32) {\n"
-                         "    return (total = reduce sum(edge.w * src.x), best = reduce argmax(edge.w), each = edge.w * 2)\n"
-                         "}\n"
-                         "program p[F](g: graph, x: f32[g.src, F]) -> (t: f32[g.dst, F], b: i64, m: f32, n: i64, w: f32) {\n"
-                         "    let s = stats(g, w = 0.5, x = x)\n"
-                         "    var a = 0\n"
-                         "    var k = 1\n"
-                         "    repeat 3 {\n"
-                         "        repeat k {\n"
-                         "            a = a + 1\n"
-                         "        }\n"
-                         "        k = k * 2\n"
-                         "    }\n"
-                         "    return (t = s.total + f32(a), b = sum(s.best), m = mean(s.total), n = k + g.num_edges, w = sum(s.each))\n"
-                         "}\n");
+    compiled c = compile(
+        "kernel stats[F](src x: f32[F], edge w: f32) -> (total: f32[F], best: i64, each: edge f32) {\n"
+        "    return (total = reduce sum(edge.w * src.x), best = reduce argmax(edge.w), each = edge.w * 2)\n"
+        "}\n"
+        "program p[F](g: graph, x: f32[g.src, F]) -> (t: f32[g.dst, F], b: i64, m: f32, n: i64, w: f32) {\n"
+        "    let s = stats(g, w = 0.5, x = x)\n"
+        "    var a = 0\n"
+        "    var k = 1\n"
+        "    repeat 3 {\n"
+        "        repeat k {\n"
+        "            a = a + 1\n"
+        "        }\n"
+        "        k = k * 2\n"
+        "    }\n"
+        "    return (t = s.total + f32(a), b = sum(s.best), m = mean(s.total), n = k + g.num_edges, w = sum(s.each))\n"
+        "}\n");
     static const float X[] = {1, 10, 2, 20, 4, 40};
     static const float T[] = {2.5f, 25, 2, 20, 0, 0, 2.5f, 25};
     float t[8], m, w;

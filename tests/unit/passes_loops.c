@@ -40,23 +40,25 @@ static const ir_func *lowered(base_arena *a, const char *text, const char *passe
 }
 
 /* exp of a row value, tanh of a uniform one, sin per edge. */
-#define INVARIANT_KERNEL(SHAPE, SYMS)                                                                                       \
-    "module \"k\"\nkernel @k" SYMS "(src x: f32" SHAPE ", dst y: f32" SHAPE ", param p: f32" SHAPE ") -> (o: row f32" SHAPE ") {\n" \
-    "  %1 = field {field = 0, at = src} : edge f32" SHAPE "\n"                                                             \
-    "  %2 = field {field = 1, at = dst} : row f32" SHAPE "\n"                                                              \
-    "  %3 = exp %2 : row f32" SHAPE "\n"                                                                                   \
-    "  %4 = field {field = 2, at = param} : f32" SHAPE "\n"                                                                \
-    "  %5 = tanh %4 : f32" SHAPE "\n"                                                                                      \
-    "  %6 = sin %1 : edge f32" SHAPE "\n"                                                                                  \
-    "  %7 = mul %6, %3 : edge f32" SHAPE "\n"                                                                              \
-    "  %8 = add %7, %5 : edge f32" SHAPE "\n"                                                                              \
-    "  %9 = reduce %8 {kind = sum} : row f32" SHAPE "\n"                                                                   \
+#define INVARIANT_KERNEL(SHAPE, SYMS)                                                                                  \
+    "module \"k\"\nkernel @k" SYMS "(src x: f32" SHAPE ", dst y: f32" SHAPE ", param p: f32" SHAPE                     \
+    ") -> (o: row f32" SHAPE ") {\n"                                                                                   \
+    "  %1 = field {field = 0, at = src} : edge f32" SHAPE "\n"                                                         \
+    "  %2 = field {field = 1, at = dst} : row f32" SHAPE "\n"                                                          \
+    "  %3 = exp %2 : row f32" SHAPE "\n"                                                                               \
+    "  %4 = field {field = 2, at = param} : f32" SHAPE "\n"                                                            \
+    "  %5 = tanh %4 : f32" SHAPE "\n"                                                                                  \
+    "  %6 = sin %1 : edge f32" SHAPE "\n"                                                                              \
+    "  %7 = mul %6, %3 : edge f32" SHAPE "\n"                                                                          \
+    "  %8 = add %7, %5 : edge f32" SHAPE "\n"                                                                          \
+    "  %9 = reduce %8 {kind = sum} : row f32" SHAPE "\n"                                                               \
     "  ret %9\n}\n"
 
 Test(passes_loops, row_and_uniform_values_are_not_computed_per_edge) {
-    static const char *const texts[] = {INVARIANT_KERNEL("", ""), INVARIANT_KERNEL("[F]", "[F]"), INVARIANT_KERNEL("[16]", ""),
-                                        INVARIANT_KERNEL("[300]", ""), INVARIANT_KERNEL("[1, 5]", ""),
-                                        INVARIANT_KERNEL("[H, F]", "[H, F]"), INVARIANT_KERNEL("[F, 1]", "[F]")};
+    static const char *const texts[] = {INVARIANT_KERNEL("", ""),         INVARIANT_KERNEL("[F]", "[F]"),
+                                        INVARIANT_KERNEL("[16]", ""),     INVARIANT_KERNEL("[300]", ""),
+                                        INVARIANT_KERNEL("[1, 5]", ""),   INVARIANT_KERNEL("[H, F]", "[H, F]"),
+                                        INVARIANT_KERNEL("[F, 1]", "[F]")};
     static const char *const lists[] = {"lower", "lower,merge,hoist,schedule_cpu"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         for (size_t l = 0; l < 2; l++) {
@@ -99,10 +101,14 @@ Test(passes_loops, forms) {
         int tiles, edges;
         int64_t lanes; /* of the first walk */
     } forms[] = {
-        {"weighted_sum", 1, 1, 1},    {"weighted_sum_16", 0, 1, 1}, {"weighted_sum_1", 0, 1, 16}, {"weighted_sum_257", 1, 1, 1},
-        {"weighted_sum_0", 0, 0, 1},  {"gat_4_8", 0, 1, 1},         {"attention", 0, 1, 1},       {"sddmm", 0, 1, 1},
-        {"diffuse", 0, 1, 16},        {"shortest", 0, 1, 16},       {"two_pass", 1, 4, 16},       {"two_pass_8", 0, 3, 1},
-        {"through_fold", 0, 2, 1},    {"mean", 1, 1, 1},            {"pointwise", 0, 0, 1},       {"variance", 1, 3, 1},
+        {"weighted_sum", 1, 1, 1},    {"weighted_sum_16", 0, 1, 1},
+        {"weighted_sum_1", 0, 1, 16}, {"weighted_sum_257", 1, 1, 1},
+        {"weighted_sum_0", 0, 0, 1},  {"gat_4_8", 0, 1, 1},
+        {"attention", 0, 1, 1},       {"sddmm", 0, 1, 1},
+        {"diffuse", 0, 1, 16},        {"shortest", 0, 1, 16},
+        {"two_pass", 1, 4, 16},       {"two_pass_8", 0, 3, 1},
+        {"through_fold", 0, 2, 1},    {"mean", 1, 1, 1},
+        {"pointwise", 0, 0, 1},       {"variance", 1, 3, 1},
         {"through_scalar", 1, 3, 16},
     };
     base_arena *a = base_arena_new();
@@ -130,63 +136,75 @@ static void expect_text(const char *passes, const char *before, const char *afte
     base_arena_free(a);
 }
 
-#define HEAD "module \"t\"\nloop @k[F](src x: f32[F], dst y: f32, param p: f32[F], param q: f32[3], outrow o: f32, outrow r: f32) domain = dst {\n"
+#define HEAD                                                                                                           \
+    "module \"t\"\nloop @k[F](src x: f32[F], dst y: f32, param p: f32[F], param q: f32[3], outrow o: f32, outrow r: "  \
+    "f32) domain = dst {\n"
 
 Test(passes_loops, merge_joins_walks_without_dependence) {
-    expect_text("merge",
-                HEAD "rows { %1 = arg {index = 0} : i64\n %2 = partials {kind = sum} : f32\n"
-                     "edges %1 {lanes = 16} { %3 = arg {index = 0} : i64\n %4 = arg {index = 1} : i64\n %5 = arg {index = 2} : i64\n"
-                     " %6 = cast %4 : f32\n accum %2, %5, %6 }\n"
-                     "%7 = collapse %2 : f32\n store %1, %7 {field = 4}\n %8 = partials {kind = max} : f32\n"
-                     "edges %1 {lanes = 16} { %9 = arg {index = 0} : i64\n %10 = arg {index = 1} : i64\n %11 = arg {index = 2} : i64\n"
-                     " %12 = cast %9 : f32\n accum %8, %11, %12 }\n"
-                     "%13 = collapse %8 : f32\n store %1, %13 {field = 5} } }\n",
-                HEAD "rows { %1 = arg {index = 0} : i64\n %2 = partials {kind = sum} : f32\n %8 = partials {kind = max} : f32\n"
-                     "edges %1 {lanes = 16} { %3 = arg {index = 0} : i64\n %4 = arg {index = 1} : i64\n %5 = arg {index = 2} : i64\n"
-                     " %6 = cast %4 : f32\n accum %2, %5, %6\n %12 = cast %3 : f32\n accum %8, %5, %12 }\n"
-                     "%7 = collapse %2 : f32\n store %1, %7 {field = 4}\n"
-                     "%13 = collapse %8 : f32\n store %1, %13 {field = 5} } }\n");
+    expect_text(
+        "merge",
+        HEAD
+        "rows { %1 = arg {index = 0} : i64\n %2 = partials {kind = sum} : f32\n"
+        "edges %1 {lanes = 16} { %3 = arg {index = 0} : i64\n %4 = arg {index = 1} : i64\n %5 = arg {index = 2} : i64\n"
+        " %6 = cast %4 : f32\n accum %2, %5, %6 }\n"
+        "%7 = collapse %2 : f32\n store %1, %7 {field = 4}\n %8 = partials {kind = max} : f32\n"
+        "edges %1 {lanes = 16} { %9 = arg {index = 0} : i64\n %10 = arg {index = 1} : i64\n %11 = arg {index = 2} : "
+        "i64\n"
+        " %12 = cast %9 : f32\n accum %8, %11, %12 }\n"
+        "%13 = collapse %8 : f32\n store %1, %13 {field = 5} } }\n",
+        HEAD
+        "rows { %1 = arg {index = 0} : i64\n %2 = partials {kind = sum} : f32\n %8 = partials {kind = max} : f32\n"
+        "edges %1 {lanes = 16} { %3 = arg {index = 0} : i64\n %4 = arg {index = 1} : i64\n %5 = arg {index = 2} : i64\n"
+        " %6 = cast %4 : f32\n accum %2, %5, %6\n %12 = cast %3 : f32\n accum %8, %5, %12 }\n"
+        "%7 = collapse %2 : f32\n store %1, %7 {field = 4}\n"
+        "%13 = collapse %8 : f32\n store %1, %13 {field = 5} } }\n");
 }
 
 /* The second walk needs the result of the first. */
-#define DEPENDENT                                                                                                          \
-    HEAD "rows { %1 = arg {index = 0} : i64\n %2 = partials {kind = sum} : f32\n"                                          \
-         "edges %1 { %3 = arg {index = 0} : i64\n %4 = arg {index = 1} : i64\n %5 = arg {index = 2} : i64\n"               \
-         " %6 = cast %4 : f32\n accum %2, %5, %6 }\n"                                                                      \
-         "%7 = collapse %2 : f32\n %8 = partials {kind = max} : f32\n"                                                     \
-         "edges %1 { %9 = arg {index = 0} : i64\n %10 = arg {index = 1} : i64\n %11 = arg {index = 2} : i64\n"             \
-         " %12 = cast %9 : f32\n %13 = mul %12, %7 : f32\n accum %8, %11, %13 }\n"                                         \
+#define DEPENDENT                                                                                                      \
+    HEAD "rows { %1 = arg {index = 0} : i64\n %2 = partials {kind = sum} : f32\n"                                      \
+         "edges %1 { %3 = arg {index = 0} : i64\n %4 = arg {index = 1} : i64\n %5 = arg {index = 2} : i64\n"           \
+         " %6 = cast %4 : f32\n accum %2, %5, %6 }\n"                                                                  \
+         "%7 = collapse %2 : f32\n %8 = partials {kind = max} : f32\n"                                                 \
+         "edges %1 { %9 = arg {index = 0} : i64\n %10 = arg {index = 1} : i64\n %11 = arg {index = 2} : i64\n"         \
+         " %12 = cast %9 : f32\n %13 = mul %12, %7 : f32\n accum %8, %11, %13 }\n"                                     \
          "%14 = collapse %8 : f32\n store %1, %14 {field = 4} } }\n"
 
 Test(passes_loops, merge_keeps_dependent_walks) { expect_text("merge", DEPENDENT, DEPENDENT); }
 
 /* A walk in order and one in lanes go in order. */
 Test(passes_loops, merge_of_unequal_lanes_goes_in_order) {
-    expect_text("merge",
-                HEAD "rows { %1 = arg {index = 0} : i64\n %2 = partials {kind = sum} : f32\n %3 = partials {kind = max} : f32\n"
-                     "edges %1 {lanes = 16} { %4 = arg {index = 0} : i64\n %5 = arg {index = 1} : i64\n %6 = arg {index = 2} : i64\n"
-                     " %7 = cast %5 : f32\n accum %2, %6, %7 }\n"
-                     "edges %1 { %8 = arg {index = 0} : i64\n %9 = arg {index = 1} : i64\n %10 = arg {index = 2} : i64\n"
-                     " %11 = cast %8 : f32\n accum %3, %10, %11 }\n"
-                     "%12 = collapse %2 : f32\n store %1, %12 {field = 4} } }\n",
-                HEAD "rows { %1 = arg {index = 0} : i64\n %2 = partials {kind = sum} : f32\n %3 = partials {kind = max} : f32\n"
-                     "edges %1 {lanes = 1} { %4 = arg {index = 0} : i64\n %5 = arg {index = 1} : i64\n %6 = arg {index = 2} : i64\n"
-                     " %7 = cast %5 : f32\n accum %2, %6, %7\n %11 = cast %4 : f32\n accum %3, %6, %11 }\n"
-                     "%12 = collapse %2 : f32\n store %1, %12 {field = 4} } }\n");
+    expect_text(
+        "merge",
+        HEAD
+        "rows { %1 = arg {index = 0} : i64\n %2 = partials {kind = sum} : f32\n %3 = partials {kind = max} : f32\n"
+        "edges %1 {lanes = 16} { %4 = arg {index = 0} : i64\n %5 = arg {index = 1} : i64\n %6 = arg {index = 2} : i64\n"
+        " %7 = cast %5 : f32\n accum %2, %6, %7 }\n"
+        "edges %1 { %8 = arg {index = 0} : i64\n %9 = arg {index = 1} : i64\n %10 = arg {index = 2} : i64\n"
+        " %11 = cast %8 : f32\n accum %3, %10, %11 }\n"
+        "%12 = collapse %2 : f32\n store %1, %12 {field = 4} } }\n",
+        HEAD
+        "rows { %1 = arg {index = 0} : i64\n %2 = partials {kind = sum} : f32\n %3 = partials {kind = max} : f32\n"
+        "edges %1 {lanes = 1} { %4 = arg {index = 0} : i64\n %5 = arg {index = 1} : i64\n %6 = arg {index = 2} : i64\n"
+        " %7 = cast %5 : f32\n accum %2, %6, %7\n %11 = cast %4 : f32\n accum %3, %6, %11 }\n"
+        "%12 = collapse %2 : f32\n store %1, %12 {field = 4} } }\n");
 }
 
-#define TWO_LANES(INDEX)                                                                                                   \
-    HEAD "%1 = dimsize {dim = F} : i64\n rows { %2 = arg {index = 0} : i64\n %3 = var {name = v} : f32[F]\n"               \
-         "%30 = partials {kind = sum} : f32\n %31 = const {value = 0} : i64\n"                                             \
-         "lanes %1 { %4 = arg {index = 0} : i64\n %5 = arg {index = 1} : i64\n %6 = load %4 {field = 2} : f32\n set %3, %4, %6 }\n" \
-         "lanes %1 { %7 = arg {index = 0} : i64\n %8 = arg {index = 1} : i64\n %9 = read %3, " INDEX " : f32\n accum %30, %7, %9 }\n" \
+#define TWO_LANES(INDEX)                                                                                               \
+    HEAD "%1 = dimsize {dim = F} : i64\n rows { %2 = arg {index = 0} : i64\n %3 = var {name = v} : f32[F]\n"           \
+         "%30 = partials {kind = sum} : f32\n %31 = const {value = 0} : i64\n"                                         \
+         "lanes %1 { %4 = arg {index = 0} : i64\n %5 = arg {index = 1} : i64\n %6 = load %4 {field = 2} : f32\n set "  \
+         "%3, %4, %6 }\n"                                                                                              \
+         "lanes %1 { %7 = arg {index = 0} : i64\n %8 = arg {index = 1} : i64\n %9 = read %3, " INDEX                   \
+         " : f32\n accum %30, %7, %9 }\n"                                                                              \
          "%10 = collapse %30 : f32\n store %2, %10 {field = 4} } }\n"
 
 Test(passes_loops, merge_joins_lanes_that_keep_to_their_own_element) {
     expect_text("merge", TWO_LANES("%7"),
                 HEAD "%1 = dimsize {dim = F} : i64\n rows { %2 = arg {index = 0} : i64\n %3 = var {name = v} : f32[F]\n"
                      "%30 = partials {kind = sum} : f32\n %31 = const {value = 0} : i64\n"
-                     "lanes %1 { %4 = arg {index = 0} : i64\n %5 = arg {index = 1} : i64\n %6 = load %4 {field = 2} : f32\n set %3, %4, %6\n"
+                     "lanes %1 { %4 = arg {index = 0} : i64\n %5 = arg {index = 1} : i64\n %6 = load %4 {field = 2} : "
+                     "f32\n set %3, %4, %6\n"
                      "%9 = read %3, %4 : f32\n accum %30, %4, %9 }\n"
                      "%10 = collapse %30 : f32\n store %2, %10 {field = 4} } }\n");
     expect_text("merge", TWO_LANES("%31"), TWO_LANES("%31")); /* element 0 is another lane's */
@@ -194,25 +212,26 @@ Test(passes_loops, merge_joins_lanes_that_keep_to_their_own_element) {
 
 /* A load of a row leaves the walk, one at the source stays; an index that nobody has checked stays too. */
 Test(passes_loops, hoist_moves_only_what_is_safe) {
-    expect_text("hoist",
-                HEAD "rows { %1 = arg {index = 0} : i64\n %2 = partials {kind = sum} : f32\n"
-                     "edges %1 { %3 = arg {index = 0} : i64\n %4 = arg {index = 1} : i64\n %5 = arg {index = 2} : i64\n"
-                     " %6 = load %1 {field = 1} : f32\n %7 = const {value = 2} : f32\n %8 = mul %6, %7 : f32\n"
-                     " %9 = const {value = 0} : i64\n %10 = load %9 {field = 2} : f32\n %11 = load %9 {field = 3} : f32\n"
-                     " %12 = const {value = 3} : i64\n %13 = load %12 {field = 3} : f32\n"
-                     " %14 = load %4, %9 {field = 0} : f32\n"
-                     " accum %2, %5, %8\n accum %2, %5, %10\n accum %2, %5, %11\n accum %2, %5, %13\n accum %2, %5, %14 }\n"
-                     "%20 = collapse %2 : f32\n store %1, %20 {field = 4} } }\n",
-                HEAD "%7 = const {value = 2} : f32\n %9 = const {value = 0} : i64\n %11 = load %9 {field = 3} : f32\n"
-                     "%12 = const {value = 3} : i64\n"
-                     "rows { %1 = arg {index = 0} : i64\n %2 = partials {kind = sum} : f32\n"
-                     "%6 = load %1 {field = 1} : f32\n %8 = mul %6, %7 : f32\n"
-                     "edges %1 { %3 = arg {index = 0} : i64\n %4 = arg {index = 1} : i64\n %5 = arg {index = 2} : i64\n"
-                     " %10 = load %9 {field = 2} : f32\n"
-                     " %13 = load %12 {field = 3} : f32\n"
-                     " %14 = load %4, %9 {field = 0} : f32\n"
-                     " accum %2, %5, %8\n accum %2, %5, %10\n accum %2, %5, %11\n accum %2, %5, %13\n accum %2, %5, %14 }\n"
-                     "%20 = collapse %2 : f32\n store %1, %20 {field = 4} } }\n");
+    expect_text(
+        "hoist",
+        HEAD "rows { %1 = arg {index = 0} : i64\n %2 = partials {kind = sum} : f32\n"
+             "edges %1 { %3 = arg {index = 0} : i64\n %4 = arg {index = 1} : i64\n %5 = arg {index = 2} : i64\n"
+             " %6 = load %1 {field = 1} : f32\n %7 = const {value = 2} : f32\n %8 = mul %6, %7 : f32\n"
+             " %9 = const {value = 0} : i64\n %10 = load %9 {field = 2} : f32\n %11 = load %9 {field = 3} : f32\n"
+             " %12 = const {value = 3} : i64\n %13 = load %12 {field = 3} : f32\n"
+             " %14 = load %4, %9 {field = 0} : f32\n"
+             " accum %2, %5, %8\n accum %2, %5, %10\n accum %2, %5, %11\n accum %2, %5, %13\n accum %2, %5, %14 }\n"
+             "%20 = collapse %2 : f32\n store %1, %20 {field = 4} } }\n",
+        HEAD "%7 = const {value = 2} : f32\n %9 = const {value = 0} : i64\n %11 = load %9 {field = 3} : f32\n"
+             "%12 = const {value = 3} : i64\n"
+             "rows { %1 = arg {index = 0} : i64\n %2 = partials {kind = sum} : f32\n"
+             "%6 = load %1 {field = 1} : f32\n %8 = mul %6, %7 : f32\n"
+             "edges %1 { %3 = arg {index = 0} : i64\n %4 = arg {index = 1} : i64\n %5 = arg {index = 2} : i64\n"
+             " %10 = load %9 {field = 2} : f32\n"
+             " %13 = load %12 {field = 3} : f32\n"
+             " %14 = load %4, %9 {field = 0} : f32\n"
+             " accum %2, %5, %8\n accum %2, %5, %10\n accum %2, %5, %11\n accum %2, %5, %13\n accum %2, %5, %14 }\n"
+             "%20 = collapse %2 : f32\n store %1, %20 {field = 4} } }\n");
 }
 
 /* ---- schedules ---- */
@@ -258,17 +277,19 @@ Test(passes_loops, errors) {
     expect_error("module \"k\"\nkernel @k(src x: f32) -> (o: row f32) {\n %1 = field {field = 0, at = src} : edge f32\n"
                  " %2 = reduce %1 {kind = mean} : row f32\n ret %2 }\n",
                  "must go through expand first");
-    expect_error("module \"k\"\nkernel @k(dst x: f32) -> (o: row f32, t: f32) domain = rows {\n %1 = field {field = 0, at = dst} : row f32\n"
+    expect_error("module \"k\"\nkernel @k(dst x: f32) -> (o: row f32, t: f32) domain = rows {\n %1 = field {field = 0, "
+                 "at = dst} : row f32\n"
                  " %2 = total %1 {kind = sum} : f32\n ret %1, %2 }\n",
                  "is not a total");
 }
 
 static char *chain_of_folds(base_arena *a, int n) {
     base_str s = {0};
-    base_str_add(&s, "module \"k\"\nkernel @k[F](dst y: f32[F]) -> (o: row f32[F]) domain = rows {\n %1 = field {field = 0, at = dst} : row f32[F]\n");
+    base_str_add(&s, "module \"k\"\nkernel @k[F](dst y: f32[F]) -> (o: row f32[F]) domain = rows {\n %1 = field {field "
+                     "= 0, at = dst} : row f32[F]\n");
     for (int i = 0; i < n; i++)
-        base_str_addf(&s, " %%%d = fold %%%d {kind = sum, axes = 1} : row f32\n %%%d = sub %%%d, %%%d : row f32[F]\n", 2 * i + 2,
-                      2 * i + 1, 2 * i + 3, 2 * i + 1, 2 * i + 2);
+        base_str_addf(&s, " %%%d = fold %%%d {kind = sum, axes = 1} : row f32\n %%%d = sub %%%d, %%%d : row f32[F]\n",
+                      2 * i + 2, 2 * i + 1, 2 * i + 3, 2 * i + 1, 2 * i + 2);
     base_str_addf(&s, " ret %%%d\n}\n", 2 * n + 1);
     char *text = base_arena_strdup(a, base_str_text(&s));
     base_str_fini(&s);
@@ -288,8 +309,10 @@ Test(passes_loops, long_chains_stay_linear) {
 Test(passes_loops, samples_written_by_hand) {
     static const struct sample {
         const char *file, *loop, *kernel;
-    } samples[] = {{"weighted_sum_tiled", "weighted_sum", "weighted_sum"}, {"weighted_sum_whole", "weighted_sum", "weighted_sum_16"},
-                   {"scalar_sum", "diffuse", "diffuse"},                   {"sddmm", "sddmm", "sddmm"},
+    } samples[] = {{"weighted_sum_tiled", "weighted_sum", "weighted_sum"},
+                   {"weighted_sum_whole", "weighted_sum", "weighted_sum_16"},
+                   {"scalar_sum", "diffuse", "diffuse"},
+                   {"sddmm", "sddmm", "sddmm"},
                    {"shortest", "shortest", "shortest"}};
     base_arena *a = base_arena_new();
     ir_module *m = read_ir(a, LOWER_TEXTS "/kernels.ir");

@@ -16,7 +16,8 @@ static const int64_t wide_sizes[][3] = {{64, 2, 2}, {257, 1, 1}, {2, 65, 1}};
 
 static const char *only; /* for a debugger: name of one kernel */
 
-static void check_kernel(ir_module *const *m, const ir_func *k, const ir_graph_data *g, const int64_t *size, uint64_t seed) {
+static void check_kernel(ir_module *const *m, const ir_func *k, const ir_graph_data *g, const int64_t *size,
+                         uint64_t seed) {
     base_arena *a = base_arena_new();
     rng r = {seed};
     arguments x = lower_arguments(a, &r, k, g, size);

@@ -25,12 +25,12 @@ static inline ir_graph_data *graph_of(base_arena *a, rng *r, const int64_t *degr
 
 #define N_GRAPHS 6
 static inline void all_graphs(base_arena *a, rng *r, const ir_graph_data **out) {
-    out[0] = graph_of(a, r, NULL, 0, 0);                                          /* nothing */
-    out[1] = graph_of(a, r, (int64_t[]){0, 0, 0}, 3, 3);                          /* no edges */
-    out[2] = graph_of(a, r, (int64_t[]){1, 0, 3, 17, 2, 0, 5}, 7, 7);             /* empty rows */
-    out[3] = graph_of(a, r, (int64_t[]){0, 1, 50, 0, 2}, 5, 5);                   /* one hub */
-    out[4] = graph_of(a, r, (int64_t[]){16}, 1, 1);                               /* one row, self loops only */
-    out[5] = graph_of(a, r, (int64_t[]){4, 15, 33}, 3, 9);                        /* not square */
+    out[0] = graph_of(a, r, NULL, 0, 0); /* nothing */
+    out[1] = graph_of(a, r, (int64_t[]){0, 0, 0}, 3, 3); /* no edges */
+    out[2] = graph_of(a, r, (int64_t[]){1, 0, 3, 17, 2, 0, 5}, 7, 7); /* empty rows */
+    out[3] = graph_of(a, r, (int64_t[]){0, 1, 50, 0, 2}, 5, 5); /* one hub */
+    out[4] = graph_of(a, r, (int64_t[]){16}, 1, 1); /* one row, self loops only */
+    out[5] = graph_of(a, r, (int64_t[]){4, 15, 33}, 3, 9); /* not square */
 }
 
 /* ---- arguments ---- */
@@ -68,7 +68,8 @@ static inline bool fits_graph(const ir_func *k, const ir_graph_data *g) {
     return !k->needs_square || g->n_dst == g->n_src;
 }
 
-static inline arguments lower_arguments(base_arena *a, rng *r, const ir_func *k, const ir_graph_data *g, const int64_t *sizes) {
+static inline arguments lower_arguments(base_arena *a, rng *r, const ir_func *k, const ir_graph_data *g,
+                                        const int64_t *sizes) {
     arguments x = {.g = g, .dims = base_arena_new_array(a, int64_t, k->n_syms + 1)};
     for (size_t i = 0; i < k->n_syms; i++)
         x.dims[i] = sizes[i % 3];
@@ -95,7 +96,8 @@ static inline void **lower_outputs(base_arena *a, const ir_func *k, const argume
 
 /* ---- running ---- */
 static inline void run_graph(const ir_module *m, const ir_func *k, const arguments *x, void **out) {
-    ir_call_data call = {.graph = over_rows(k) ? NULL : x->g, .dims = x->dims, .in = x->in, .out = out, .n_rows = x->g->n_dst};
+    ir_call_data call = {
+        .graph = over_rows(k) ? NULL : x->g, .dims = x->dims, .in = x->in, .out = out, .n_rows = x->g->n_dst};
     base_str err = {0};
     bool ok = ir_interpret_graph(m, k, &call, &err);
     cr_assert(ok, "%s: %s", k->name, base_str_text(&err));
@@ -112,10 +114,12 @@ static inline void run_one_loop(const ir_module *m, const ir_func *f, const ir_c
 }
 
 /* The loop functions of kernel k: one, or the two of a kernel with totals. */
-static inline void run_loops(base_arena *a, const ir_module *m, const ir_func *k, const arguments *x, void **out, const char *what) {
+static inline void run_loops(base_arena *a, const ir_module *m, const ir_func *k, const arguments *x, void **out,
+                             const char *what) {
     const ir_func *f = ir_func_find(m, k->name, IR_LEVEL_LOOP);
     cr_assert(f, "%s has no loop function", k->name);
-    ir_call_data call = {.graph = over_rows(k) ? NULL : x->g, .dims = x->dims, .in = x->in, .out = out, .n_rows = x->g->n_dst};
+    ir_call_data call = {
+        .graph = over_rows(k) ? NULL : x->g, .dims = x->dims, .in = x->in, .out = out, .n_rows = x->g->n_dst};
     if (f->rows_per_unit == 1) {
         run_one_loop(m, f, &call, what);
         return;
@@ -132,7 +136,8 @@ static inline void run_loops(base_arena *a, const ir_module *m, const ir_func *k
     run_one_loop(m, t, &rest, what);
 }
 
-static inline void expect_same_results(const ir_func *k, const ir_module *m, const arguments *x, void **got, void **want, const char *what) {
+static inline void expect_same_results(const ir_func *k, const ir_module *m, const arguments *x, void **got,
+                                       void **want, const char *what) {
     for (size_t i = 0; i < k->n_results; i++) {
         int64_t n = result_elements(k, i, x);
         for (int64_t at = 0; at < n; at++)
@@ -140,8 +145,8 @@ static inline void expect_same_results(const ir_func *k, const ir_module *m, con
                 base_str text = {0};
                 ir_print_func(k, &text);
                 ir_print_func(ir_func_find(m, k->name, IR_LEVEL_LOOP), &text);
-                cr_assert_fail("%s: %s: element %lld of %lld of '%s' differs\n%s", what, k->name, (long long)at, (long long)n,
-                               k->results[i].name, base_str_text(&text));
+                cr_assert_fail("%s: %s: element %lld of %lld of '%s' differs\n%s", what, k->name, (long long)at,
+                               (long long)n, k->results[i].name, base_str_text(&text));
             }
     }
 }

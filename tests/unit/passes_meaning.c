@@ -6,7 +6,8 @@
 
 static const char *const folder = TIGA_SOURCE_DIR "/tests/passes";
 
-static void compare(const ir_module *before, const ir_module *after, const ir_graph_data *g, uint64_t seed, const char *what) {
+static void compare(const ir_module *before, const ir_module *after, const ir_graph_data *g, uint64_t seed,
+                    const char *what) {
     for (size_t i = 0; i < before->n_funcs; i++) {
         const ir_func *f = before->funcs[i];
         if (!f->exported || f->level > IR_LEVEL_PROGRAM)
@@ -25,14 +26,21 @@ static void compare(const ir_module *before, const ir_module *after, const ir_gr
     }
 }
 
-static const char *const lists[] = {"expand", "fold", "cse", "dce", "outline", "expand,outline", "expand,outline,fold,cse,dce",
+static const char *const lists[] = {"expand",
+                                    "fold",
+                                    "cse",
+                                    "dce",
+                                    "outline",
+                                    "expand,outline",
+                                    "expand,outline,fold,cse,dce",
                                     "expand,fold,cse,outline,fold,cse,dce"};
 #define N_LISTS (sizeof lists / sizeof *lists)
 
 static void check_module(const ir_module *m, uint64_t seed, const char *name) {
     base_arena *a = base_arena_new();
     rng r = {seed};
-    const ir_graph_data *graphs[] = {random_graph(a, &r, 6, 6, 5), random_graph(a, &r, 0, 0, 0), random_graph(a, &r, 1, 1, 40)};
+    const ir_graph_data *graphs[] = {random_graph(a, &r, 6, 6, 5), random_graph(a, &r, 0, 0, 0),
+                                     random_graph(a, &r, 1, 1, 40)};
     for (size_t i = 0; i < N_LISTS; i++) {
         ir_module *after = copy_module(a, m);
         run_passes(after, lists[i], 0, false, a);
@@ -59,7 +67,8 @@ Test(passes_meaning, texts) {
             continue;
         base_arena *a = base_arena_new();
         base_str text = {0}, err = {0};
-        cr_assert(base_file_read(base_arena_printf(a, "%s/%s", folder, e->d_name), &text, &err), "%s", base_str_text(&err));
+        cr_assert(base_file_read(base_arena_printf(a, "%s/%s", folder, e->d_name), &text, &err), "%s",
+                  base_str_text(&err));
         ir_module *m = parse_text(a, e->d_name, base_str_text(&text));
         for (uint64_t seed = 1; graph_level(m) && seed <= 3; seed++)
             check_module(m, seed, e->d_name);

@@ -155,7 +155,7 @@ Test(passes_pipeline, out_of_memory) {
     base_str text = {0}, why = {0};
     cr_assert(base_file_read(TIGA_SOURCE_DIR "/tests/passes/outline.pagerank.ir", &text, &why));
     size_t failures = 0;
-    for (uint64_t nth = 1; ; nth += 1 + nth / 40) {
+    for (uint64_t nth = 1;; nth += 1 + nth / 40) {
         base_arena *a = base_arena_new();
         base_diags diags;
         base_diags_init(&diags, a, "m", base_str_text(&text));

@@ -24,8 +24,10 @@ static const char *const random_kernels =
     "  %7 = sub %3, %4 : edge f32\n"
     "  ret %6, %7\n"
     "}\n"
-    "program @p[F, g.dst, g.src, g.edge](graph g: graph, param x: f32[g.dst, F], param y: f32[g.dst], param w: f32[g.edge], "
-    "param v: f32[F], param one: f32[1, F], param tiny: f32[1], param s: f32, param k: i64) -> (a: f32[g.dst, F], b: f32[g.dst], c: f32, "
+    "program @p[F, g.dst, g.src, g.edge](graph g: graph, param x: f32[g.dst, F], param y: f32[g.dst], param w: "
+    "f32[g.edge], "
+    "param v: f32[F], param one: f32[1, F], param tiny: f32[1], param s: f32, param k: i64) -> (a: f32[g.dst, F], b: "
+    "f32[g.dst], c: f32, "
     "d: f32[F], e: f32[g.edge], n: i64) exported square {\n"
     "  ret\n"
     "}\n";
@@ -78,7 +80,8 @@ static ir_id partner(maker *k, ir_id a) { /* what broadcasts with a */
 static void add_binary(maker *k) {
     static const ir_opcode codes[] = {IR_ADD, IR_SUB, IR_MUL, IR_DIV, IR_MIN, IR_MAX};
     ir_id a = any(k), c = partner(k, a);
-    put(k, ir_emit_elementwise(&k->b, codes[rng_next(k->r, 6)], rng_next(k->r, 2) ? (ir_id[]){a, c} : (ir_id[]){c, a}, 2));
+    put(k,
+        ir_emit_elementwise(&k->b, codes[rng_next(k->r, 6)], rng_next(k->r, 2) ? (ir_id[]){a, c} : (ir_id[]){c, a}, 2));
 }
 
 static void add_unary(maker *k) {
@@ -197,7 +200,8 @@ static ir_id number_of_rounds(maker *k) {
         return ir_emit_i64(&k->b, rng_next(k->r, 4));
     ir_id v = k->rounds[rng_next(k->r, (uint32_t)k->n_rounds)];
     if (way == 1) /* a size: at most 3 */
-        return ir_emit2(&k->b, IR_MIN, ir_scalar(IR_I64), ir_emit_i64(&k->b, 3), ir_emit_dimsize(&k->b, param_type(k, "y").dim[0]));
+        return ir_emit2(&k->b, IR_MIN, ir_scalar(IR_I64), ir_emit_i64(&k->b, 3),
+                        ir_emit_dimsize(&k->b, param_type(k, "y").dim[0]));
     return way == 2 ? ir_emit2(&k->b, IR_MIN, ir_scalar(IR_I64), ir_emit_i64(&k->b, 2), v) : v;
 }
 
@@ -233,15 +237,24 @@ static void add_repeat(maker *k, int depth) {
 static void add_ops(maker *k, uint32_t n, int depth) {
     while (n--) {
         uint32_t what = rng_next(k->r, 22);
-        if (what < 7) add_binary(k);
-        else if (what < 10) add_unary(k);
-        else if (what < 12) add_select(k);
-        else if (what < 13) add_leaf(k);
-        else if (what < 14) add_broadcast(k);
-        else if (what < 16) add_fold(k);
-        else if (what < 18) add_call(k);
-        else if (what < 20) add_other_types(k);
-        else if (depth < 2) add_repeat(k, depth);
+        if (what < 7)
+            add_binary(k);
+        else if (what < 10)
+            add_unary(k);
+        else if (what < 12)
+            add_select(k);
+        else if (what < 13)
+            add_leaf(k);
+        else if (what < 14)
+            add_broadcast(k);
+        else if (what < 16)
+            add_fold(k);
+        else if (what < 18)
+            add_call(k);
+        else if (what < 20)
+            add_other_types(k);
+        else if (depth < 2)
+            add_repeat(k, depth);
     }
 }
 

@@ -37,10 +37,12 @@ static inline bool ends_with(const char *s, const char *end) {
 }
 
 static inline int64_t size_of_symbol(const char *name, const ir_graph_data *g) {
-    return ends_with(name, ".dst") ? g->n_dst : ends_with(name, ".src") ? g->n_src : ends_with(name, ".edge") ? g->n_edges
-           : !strcmp(name, "F")    ? 3
-           : !strcmp(name, "N")    ? 5
-                                   : 4;
+    return ends_with(name, ".dst")    ? g->n_dst
+           : ends_with(name, ".src")  ? g->n_src
+           : ends_with(name, ".edge") ? g->n_edges
+           : !strcmp(name, "F")       ? 3
+           : !strcmp(name, "N")       ? 5
+                                      : 4;
 }
 
 static inline int64_t *sizes_of(base_arena *a, const ir_func *f, const ir_graph_data *g) {
@@ -65,7 +67,10 @@ static inline int64_t array_elements(const ir_func *f, const ir_param *p, bool r
         return n;
     if (result)
         return n * (p->type.space == IR_EDGE ? g->n_edges : g->n_dst);
-    return n * (p->role == IR_SRC ? g->n_src : p->role == IR_EDGE_FIELD ? g->n_edges : p->role == IR_PARAM_FIELD ? 1 : g->n_dst);
+    return n * (p->role == IR_SRC           ? g->n_src
+                : p->role == IR_EDGE_FIELD  ? g->n_edges
+                : p->role == IR_PARAM_FIELD ? 1
+                                            : g->n_dst);
 }
 
 static inline double random_number(rng *r) {
@@ -79,7 +84,9 @@ static inline double random_number(rng *r) {
 static inline void *random_array(base_arena *a, rng *r, const ir_type *t, int64_t n) {
     void *data = base_arena_alloc(a, (size_t)(n + 1) * ir_dtype_bytes(t->dtype));
     for (int64_t i = 0; i < n; i++) {
-        ir_scalar_value v = {.i = t->dtype == IR_BOOL ? rng_next(r, 2) : t->rank ? (int64_t)rng_next(r, 9) - 3 : rng_next(r, 5)};
+        ir_scalar_value v = {.i = t->dtype == IR_BOOL ? rng_next(r, 2)
+                                  : t->rank           ? (int64_t)rng_next(r, 9) - 3
+                                                      : rng_next(r, 5)};
         if (t->dtype == IR_F32)
             v.f = (float)random_number(r);
         if (t->dtype == IR_F64)
@@ -100,7 +107,8 @@ typedef struct arguments {
 static inline void new_outputs(base_arena *a, const ir_func *f, arguments *x) {
     x->out = base_arena_new_array(a, void *, f->n_results + 1);
     for (size_t i = 0; i < f->n_results; i++) {
-        size_t n = (size_t)array_elements(f, &f->results[i], true, x->dims, x->g) * ir_dtype_bytes(f->results[i].type.dtype);
+        size_t n =
+            (size_t)array_elements(f, &f->results[i], true, x->dims, x->g) * ir_dtype_bytes(f->results[i].type.dtype);
         x->out[i] = base_arena_alloc(a, n + 1);
         memset(x->out[i], 0xa5, n); /* whatever is not written shows */
     }
@@ -120,8 +128,12 @@ static inline arguments random_arguments(base_arena *a, rng *r, const ir_func *f
 }
 
 static inline void interpret(const ir_module *m, const ir_func *f, const arguments *x) {
-    ir_call_data call = {.graph = f->level == IR_LEVEL_KERNEL ? x->g : NULL, .graphs = x->graphs, .dims = x->dims,
-                         .in = x->in, .out = x->out, .n_rows = x->g->n_dst};
+    ir_call_data call = {.graph = f->level == IR_LEVEL_KERNEL ? x->g : NULL,
+                         .graphs = x->graphs,
+                         .dims = x->dims,
+                         .in = x->in,
+                         .out = x->out,
+                         .n_rows = x->g->n_dst};
     base_str err = {0};
     bool ok = ir_interpret_graph(m, f, &call, &err);
     cr_assert(ok, "%s: %s", f->name, base_str_text(&err));

@@ -98,8 +98,8 @@ static void launch(machine *k, const ir_op *op) {
     }
     for (size_t i = 0; i < loop->n_syms; i++)
         dims[i] = k->v[op->args[n + 1 + i]].i;
-    ir_call_data call = {.graph = graph >= 0 ? k->x->g : NULL, .dims = dims, .in = in, .out = out,
-                         .n_rows = k->v[op->args[n]].i};
+    ir_call_data call = {
+        .graph = graph >= 0 ? k->x->g : NULL, .dims = dims, .in = in, .out = out, .n_rows = k->v[op->args[n]].i};
     base_str err = {0};
     if (!ir_interpret_loop(k->m, loop, &call, &err)) {
         ir_print_func(loop, &err);
@@ -132,26 +132,41 @@ static int64_t scalar(machine *k, const ir_op *op) {
 }
 
 static value run_op(machine *k, const ir_op *op, const value *args) {
-    if (op->code == IR_CONST) return (value){.i = ir_find_attr(op, IR_ATTR_VALUE)->v.i};
-    if (op->code == IR_DIMSIZE) return (value){.i = k->x->dims[ir_dim_sym_index(ir_int(op, IR_ATTR_DIM, 0))]};
-    if (op->code == IR_BIND) return bind(k, op);
-    if (op->code == IR_INSTANCE) return make_instance(k, op);
-    if (op->code == IR_ARG) return args ? args[ir_int(op, IR_ATTR_INDEX, 0)] : (value){0};
-    if (op->code == IR_GET) return k->v[op->args[0]].tuple[ir_int(op, IR_ATTR_INDEX, 0)];
-    if (op->code == IR_REPEAT) return repeat(k, op);
+    if (op->code == IR_CONST)
+        return (value){.i = ir_find_attr(op, IR_ATTR_VALUE)->v.i};
+    if (op->code == IR_DIMSIZE)
+        return (value){.i = k->x->dims[ir_dim_sym_index(ir_int(op, IR_ATTR_DIM, 0))]};
+    if (op->code == IR_BIND)
+        return bind(k, op);
+    if (op->code == IR_INSTANCE)
+        return make_instance(k, op);
+    if (op->code == IR_ARG)
+        return args ? args[ir_int(op, IR_ATTR_INDEX, 0)] : (value){0};
+    if (op->code == IR_GET)
+        return k->v[op->args[0]].tuple[ir_int(op, IR_ATTR_INDEX, 0)];
+    if (op->code == IR_REPEAT)
+        return repeat(k, op);
     if (op->code == IR_READI) {
         const instance *inst = k->v[op->args[0]].inst;
         cr_assert(inst->readers == 1 && inst->bytes == 8);
         return (value){.i = ir_load_scalar(IR_I64, inst->data, 0).i};
     }
-    if (op->code == IR_ACQUIRE) acquire(k, op);
-    else if (op->code == IR_DONE) done(k, op);
-    else if (op->code == IR_RELEASE) release(k, op);
-    else if (op->code == IR_COPY) copy(k, op);
-    else if (op->code == IR_LAUNCH) launch(k, op);
-    else if (op->code == IR_PAGES) run_region(k, op->region, NULL, NULL);
-    else if (ir_class_is_elementwise(ir_op_describe(op->code)->cls)) return (value){.i = scalar(k, op)};
-    else cr_assert_eq(op->code, IR_RET, "no rule for %s", ir_op_describe(op->code)->text);
+    if (op->code == IR_ACQUIRE)
+        acquire(k, op);
+    else if (op->code == IR_DONE)
+        done(k, op);
+    else if (op->code == IR_RELEASE)
+        release(k, op);
+    else if (op->code == IR_COPY)
+        copy(k, op);
+    else if (op->code == IR_LAUNCH)
+        launch(k, op);
+    else if (op->code == IR_PAGES)
+        run_region(k, op->region, NULL, NULL);
+    else if (ir_class_is_elementwise(ir_op_describe(op->code)->cls))
+        return (value){.i = scalar(k, op)};
+    else
+        cr_assert_eq(op->code, IR_RET, "no rule for %s", ir_op_describe(op->code)->text);
     return (value){0};
 }
 
@@ -178,7 +193,8 @@ static void run_task(base_arena *a, const ir_module *m, const ir_func *t, const 
     }
 }
 
-static void check_module(const ir_module *m, const ir_module *compiled, const ir_graph_data *g, uint64_t seed, const char *what) {
+static void check_module(const ir_module *m, const ir_module *compiled, const ir_graph_data *g, uint64_t seed,
+                         const char *what) {
     for (size_t i = 0; i < m->n_funcs; i++) {
         const ir_func *f = m->funcs[i];
         if (!f->exported || f->level > IR_LEVEL_PROGRAM)
@@ -204,11 +220,13 @@ static void check_pipelines(const ir_module *m, uint64_t seed) {
     } ways[] = {{0, false}, {3, false}, {3, true}};
     base_arena *a = base_arena_new();
     rng r = {seed};
-    const ir_graph_data *graphs[] = {random_graph(a, &r, 6, 6, 5), random_graph(a, &r, 0, 0, 0), random_graph(a, &r, 1, 1, 40)};
+    const ir_graph_data *graphs[] = {random_graph(a, &r, 6, 6, 5), random_graph(a, &r, 0, 0, 0),
+                                     random_graph(a, &r, 1, 1, 40)};
     for (size_t w = 0; w < 3; w++) {
         ir_module *compiled = copy_module(a, m);
         run_passes(compiled, NULL, ways[w].level, ways[w].cuda, a);
-        const char *what = base_arena_printf(a, "seed %llu at -O%d%s", (unsigned long long)seed, ways[w].level, ways[w].cuda ? " cuda" : "");
+        const char *what = base_arena_printf(a, "seed %llu at -O%d%s", (unsigned long long)seed, ways[w].level,
+                                             ways[w].cuda ? " cuda" : "");
         for (size_t k = 0; k < 3; k++)
             check_module(m, compiled, graphs[k], seed + k, what);
     }
@@ -225,7 +243,8 @@ Test(passes_task, random_programs) {
 }
 
 Test(passes_task, files) {
-    static const char *const names[] = {"outline.pagerank", "outline.shapes", "outline.repeat", "expand.all", "cse.program"};
+    static const char *const names[] = {"outline.pagerank", "outline.shapes", "outline.repeat", "expand.all",
+                                        "cse.program"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         base_arena *a = base_arena_new();
         base_str text = {0}, err = {0};
