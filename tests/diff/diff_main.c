@@ -2,7 +2,7 @@
  * and every function runs on several graphs:
  *     graph interpreter = loop interpreter of what the passes made = C at -O0 = C at -O3, with 1, 2, 3 or 7 threads.
  *
- *     diff_test [--seed S] [--functions N] [--only NAME] [--cuda]
+ *     diff_test [--seed S] [--functions N] [--only NAME] [--cuda] [--write-c FILE]
  * A difference prints the seed, the function's IR and the first wrong element; --only repeats one function. */
 #include "diff.h"
 #include "diff_cuda.h"
@@ -21,6 +21,7 @@ typedef struct options {
     uint64_t seed;
     int64_t functions;
     const char *only;
+    const char *write_c; /* only this: the C of the first batch */
     bool cuda, verbose;
 } options;
 
@@ -239,6 +240,22 @@ static void run_function(batch *b, const ir_func *f) {
     }
 }
 
+static int write_c(const options *o) {
+    batch b = {.o = o, .seed = o->seed, .rng = {o->seed}};
+    tigac_options t = tigac_defaults();
+    t.file_name = "random.ir";
+    t.emit = TIGAC_EMIT(TIGAC_C);
+    tigac_result *r = NULL;
+    bool good = make_module(&b) && tigac_compile(base_str_text(&b.text), b.text.len, &t, &r) == TIGAC_OK;
+    FILE *file = good ? fopen(o->write_c, "wb") : NULL;
+    good = file && fwrite(r->outputs[TIGAC_C].bytes, 1, r->outputs[TIGAC_C].n_bytes, file) == r->outputs[TIGAC_C].n_bytes;
+    if (file && fclose(file)) good = false;
+    tigac_result_free(r);
+    base_str_fini(&b.text);
+    base_arena_free(b.arena);
+    return good ? 0 : 1;
+}
+
 static void run_batch(const options *o, uint64_t seed) {
     batch b = {.o = o, .seed = seed, .rng = {seed}};
     for (int i = 0; i < 4; i++) {
@@ -273,9 +290,10 @@ static options parse_options(int argc, char **argv) {
         if (!strcmp(argv[i], "--seed")) o.seed = strtoull(value, NULL, 10), i++;
         else if (!strcmp(argv[i], "--functions")) o.functions = strtoll(value, NULL, 10), i++;
         else if (!strcmp(argv[i], "--only")) o.only = value, i++;
+        else if (!strcmp(argv[i], "--write-c")) o.write_c = value, i++;
         else if (!strcmp(argv[i], "--cuda")) o.cuda = true;
         else {
-            fprintf(stderr, "usage: diff_test [--seed S] [--functions N] [--only NAME] [--cuda]\n");
+            fprintf(stderr, "usage: diff_test [--seed S] [--functions N] [--only NAME] [--cuda] [--write-c FILE]\n");
             exit(2);
         }
     }
@@ -285,6 +303,7 @@ static options parse_options(int argc, char **argv) {
 int main(int argc, char **argv) {
     options o = parse_options(argc, argv);
     setvbuf(stdout, NULL, _IOLBF, 0);
+    if (o.write_c) return write_c(&o);
     for (uint64_t i = 0; n_functions < o.functions && n_failures < MAX_REPORTS; i++) {
         int64_t before = n_functions;
         run_batch(&o, o.seed + i);
