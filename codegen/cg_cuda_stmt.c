@@ -119,8 +119,9 @@ static const char *field_element(cg_cuda *c, const ir_op *op, uint32_t n_index) 
     BASE_CHECK(n_index <= IR_MAX_RANK + 1 && n_index >= p->type.rank);
     for (uint32_t i = 0; i < n_index; ++i)
         index[i] = operand(c, op->args[i]);
-    for (uint32_t i = 0; i < p->type.rank; ++i)
-        dims[n_index - p->type.rank + i] = p->type.dim[i];
+    uint32_t first = n_index - p->type.rank; /* 1 when the role has an axis */
+    for (uint32_t i = first; i < n_index; ++i)
+        dims[i] = p->type.dim[i - first];
     return base_arena_printf(c->arena, "%s[%s]", c->field[p - c->f->params], flatten(c, index, dims, n_index));
 }
 
