@@ -69,8 +69,9 @@ const char *cg_libm(ir_opcode code, ir_dtype in);
 
 /* ---- cg_symbols.c: what functions and dimensions are called outside of themselves ---------------------------------- */
 /* The C name of a function: its own where possible.  No other function's name, nor that name with one of the endings we
- * add (_rows, _rows32, _host ...), is the same.  Functions of one IR name (kernel, loop, task) share it. */
-const char *cg_symbol(const ir_module *m, base_arena *arena, const char *name);
+ * add (_rows, _rows32, _host ...), is the same, and it is no function of the C library: `malloc` becomes `malloc_`.
+ * Functions of one IR name (kernel, loop, task) share it.  Chosen at the first call and kept in the functions. */
+const char *cg_symbol(const ir_module *m, const char *name);
 /* Position of a loop function in the module's table of kernels; -1: none. */
 int64_t cg_kernel_index(const ir_module *m, const char *name);
 const ir_func *cg_kernel_of(const ir_module *m,

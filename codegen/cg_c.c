@@ -131,7 +131,7 @@ static bool emit_hosts(const ir_module *m, cg_text *w, cg_helpers *h, base_arena
 
 static void kernel_row(const ir_module *m, const ir_func *f, const cg_loop_facts *facts, cg_text *w,
                        base_arena *arena) {
-    const char *s = cg_symbol(m, arena, f->name), *null = "NULL";
+    const char *s = cg_symbol(m, f->name), *null = "NULL";
     size_t n_outputs = 0;
     for (size_t i = 0; i < f->n_params; ++i)
         n_outputs += f->params[i].role >= IR_OUT_ROW;

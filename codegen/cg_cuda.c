@@ -293,7 +293,7 @@ static bool loops(const ir_module *m, base_arena *arena, cg_helpers *h, bool (*t
         if (m->funcs[i]->level != IR_LEVEL_LOOP)
             continue;
         cg_cuda c = {.m = m, .f = m->funcs[i], .arena = arena, .help = h, .team_collapse = trees, .err = err};
-        if (!function(&c, cg_symbol(m, arena, m->funcs[i]->name), out))
+        if (!function(&c, cg_symbol(m, m->funcs[i]->name), out))
             return false;
     }
     return true;

@@ -53,12 +53,12 @@ static void document(const ir_module *m, const ir_func *kernel, const ir_func *l
                   "\n\nArrays are dense and row-major; results must not overlap anything else.  %s computes all rows "
                   "on the calling thread,\n"
                   "%s_rows the rows row_begin .. row_end-1, so that several threads may share the work.",
-                  cg_symbol(m, arena, loop->name), cg_symbol(m, arena, loop->name));
+                  cg_symbol(m, loop->name), cg_symbol(m, loop->name));
     if (kernel->needs_square)
         base_str_add(&s, "\nThe graph has as many sources as destinations.");
     if (scratch)
         base_str_addf(&s, "\nscratch: %s_scratch(...) bytes aligned to 64, one buffer for each thread.",
-                      cg_symbol(m, arena, loop->name));
+                      cg_symbol(m, loop->name));
     cg_comment(w, base_str_text(&s));
     base_str_fini(&s);
 }
@@ -143,7 +143,7 @@ static void bindings(const call *c, cg_text *w, bool results, base_arena *arena)
 static void emit_call(const ir_module *m, const ir_func *task, cg_text *w, base_arena *arena) {
     call c = call_of(m, task, arena);
     base_str prototype = {0}, graphs = {0};
-    call_prototype(&c, cg_symbol(m, arena, task->name), &prototype);
+    call_prototype(&c, cg_symbol(m, task->name), &prototype);
     cg_comment(w, task->signature ? task->signature : task->name);
     cg_open(w, "%s", base_str_text(&prototype));
     bindings(&c, w, false, arena);

@@ -302,7 +302,7 @@ bool cg_emit_host(const ir_module *m, const ir_func *f, cg_text *w, cg_helpers *
     region(&h, &f->body, 0);
     task_banner(w, f);
     cg_open(w, "TIGA_HOST_FN int32_t %s_host(const tiga_host *host, void *frame, const int64_t *dims)",
-            cg_symbol(m, arena, f->name));
+            cg_symbol(m, f->name));
     bool any = false;
     for (size_t i = 0; i < f->n_syms; ++i) {
         if (h.dim_used[i])

@@ -48,7 +48,7 @@ static json_t *function(const ir_module *m, const ir_func *f, base_arena *arena)
     base_str plan = {0};
     ir_print_func(f, &plan);
     json_object_set_new(o, "name", json_string(f->name));
-    json_object_set_new(o, "c_name", json_string(cg_symbol(m, arena, f->name)));
+    json_object_set_new(o, "c_name", json_string(cg_symbol(m, f->name)));
     json_object_set_new(o, "signature", json_string(f->signature ? f->signature : f->name));
     json_object_set_new(o, "needs_square", json_boolean(f->needs_square));
     json_object_set_new(o, "dims", dims);

@@ -82,7 +82,7 @@ static void emit_scratch_bytes(cg_loop *c, cg_text *w) {
     cg_scratch_lines(c, &body, true);
     for (size_t i = 0; i < c->f->n_syms; ++i)
         uses_dims = uses_dims || c->dim_used[i];
-    cg_open(w, "static int64_t %s_scratch_bytes(const int64_t *dims)", cg_symbol(c->m, c->arena, c->f->name));
+    cg_open(w, "static int64_t %s_scratch_bytes(const int64_t *dims)", cg_symbol(c->m, c->f->name));
     if (!uses_dims)
         cg_line(w, "(void)dims;");
     cg_raw(w, base_str_text(&lines));
@@ -98,8 +98,8 @@ static bool emit_rows(const cg_loop *like, ir_func *f, int bits, cg_text *w, cg_
     if (bits == 32)
         *facts = (cg_loop_facts){.walks_edges = c.uses_sources || c.uses_offsets, .needs_scratch = c.n_scratch > 0};
     if (!c.failed && (bits == 32 || facts->walks_edges)) {
-        cg_open(w, "static void %s_rows%d(const tiga_launch_args *%s, int64_t %s, int64_t %s)",
-                cg_symbol(c.m, c.arena, f->name), bits, c.args, c.row_begin, c.row_end);
+        cg_open(w, "static void %s_rows%d(const tiga_launch_args *%s, int64_t %s, int64_t %s)", cg_symbol(c.m, f->name),
+                bits, c.args, c.row_begin, c.row_end);
         size_t before = w->out->len;
         unpack(&c, w);
         if (w->out->len == before)

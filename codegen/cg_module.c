@@ -53,7 +53,7 @@ static void emit_fields(const char *symbol, const char *what, const ir_func *f, 
 }
 
 static void emit_parts(const ir_module *m, const ir_func *f, cg_text *w, base_arena *arena) {
-    const char *s = cg_symbol(m, arena, f->name);
+    const char *s = cg_symbol(m, f->name);
     bool program = !cg_kernel_of(m, f);
     if (f->n_syms) {
         cg_open(w, "static const char *const %s_dims[] =", s);
@@ -78,7 +78,7 @@ static const char *part(base_arena *arena, const char *symbol, const char *what,
 }
 
 static void emit_function(const ir_module *m, const ir_func *f, cg_text *w, base_arena *arena) {
-    const char *s = cg_symbol(m, arena, f->name);
+    const char *s = cg_symbol(m, f->name);
     cg_line(w, "{%s,", literal(arena, f->name));
     w->indent++;
     cg_string_literal(w, f->signature ? f->signature : f->name);

@@ -59,7 +59,7 @@ static void add_arguments(base_str *s, const ir_func *loop, const plain *p, bool
 const char *cg_plain_prototype(const ir_module *m, ir_func *loop, bool rows, base_arena *arena) {
     plain p = take_names(loop, arena);
     base_str s = {0};
-    base_str_addf(&s, "void %s%s(const tiga_csr *%s", cg_symbol(m, arena, loop->name), rows ? "_rows" : "", p.graph);
+    base_str_addf(&s, "void %s%s(const tiga_csr *%s", cg_symbol(m, loop->name), rows ? "_rows" : "", p.graph);
     add_arguments(&s, loop, &p, true, cg_facts_of(m, loop, arena).needs_scratch);
     if (rows)
         base_str_addf(&s, ", int64_t %s, int64_t %s", p.row_begin, p.row_end);
@@ -74,7 +74,7 @@ const char *cg_plain_scratch_prototype(const ir_module *m, ir_func *loop, base_a
         return NULL;
     plain p = take_names(loop, arena);
     base_str s = {0};
-    base_str_addf(&s, "int64_t %s_scratch(const tiga_csr *%s", cg_symbol(m, arena, loop->name), p.graph);
+    base_str_addf(&s, "int64_t %s_scratch(const tiga_csr *%s", cg_symbol(m, loop->name), p.graph);
     for (size_t i = 0; i < loop->n_syms; ++i)
         if (!size_of_graph(loop->syms[i]))
             base_str_addf(&s, ", int64_t %s", p.dims[i]);
@@ -96,13 +96,13 @@ static void emit_scratch(const ir_module *m, ir_func *loop, cg_text *w, base_are
     cg_open(w, "%s", cg_plain_scratch_prototype(m, loop, arena));
     emit_dims(loop, &p, w);
     cg_line(w, "(void)%s;", p.graph);
-    cg_line(w, "return %s_scratch_bytes(tiga_dims);", cg_symbol(m, arena, loop->name));
+    cg_line(w, "return %s_scratch_bytes(tiga_dims);", cg_symbol(m, loop->name));
     cg_close(w, "\n");
 }
 
 static void emit_range(const ir_module *m, ir_func *loop, const cg_loop_facts *facts, cg_text *w, base_arena *arena) {
     plain p = take_names(loop, arena);
-    const char *s = cg_symbol(m, arena, loop->name);
+    const char *s = cg_symbol(m, loop->name);
     base_str list = {0};
     for (size_t i = 0; i < loop->n_params; ++i)
         base_str_addf(&list, "%s(void *)%s", i ? ", " : "", p.fields[i]);
@@ -127,7 +127,7 @@ static void emit_whole(const ir_module *m, ir_func *loop, const cg_loop_facts *f
     base_str list = {0};
     add_arguments(&list, loop, &p, false, facts->needs_scratch);
     cg_open(w, "%s", cg_plain_prototype(m, loop, false, arena));
-    cg_line(w, "%s_rows(%s%s, 0, %s->n_dst);", cg_symbol(m, arena, loop->name), p.graph, base_str_text(&list), p.graph);
+    cg_line(w, "%s_rows(%s%s, 0, %s->n_dst);", cg_symbol(m, loop->name), p.graph, base_str_text(&list), p.graph);
     cg_close(w, "\n");
     base_str_fini(&list);
 }

@@ -6,48 +6,112 @@
 static const char *const endings[] = {"",      "_rows", "_rows32", "_rows64", "_scratch_bytes", "_scratch",
                                       "_host", "_call", "_dims",   "_params", "_results",       "_plan"};
 
-static bool clash(base_arena *arena, const char *a, const char *b) {
-    for (size_t i = 0; i < sizeof endings / sizeof *endings; ++i) {
-        if (!strcmp(a, base_arena_printf(arena, "%s%s", b, endings[i])))
+enum { N_ENDINGS = sizeof endings / sizeof *endings };
+
+/* Functions of the C library: a kernel of such a name would take its place in the program it is linked into. */
+static const char *const library[] = {
+    "abort",     "accept",   "access",     "alarm",    "aligned_alloc", "asctime",   "assert",    "at_quick_exit",
+    "atexit",    "atof",     "atoi",       "atol",     "atoll",         "bcmp",      "bcopy",     "bind",
+    "brk",       "bsearch",  "bzero",      "calloc",   "chdir",         "chmod",     "chown",     "clearerr",
+    "clock",     "close",    "connect",    "creat",    "ctime",         "difftime",  "div",       "dup",
+    "dup2",      "environ",  "execl",      "execv",    "execve",        "exit",      "fclose",    "fcntl",
+    "fdopen",    "feof",     "ferror",     "fflush",   "ffs",           "fgetc",     "fgets",     "fileno",
+    "fopen",     "fork",     "fprintf",    "fputc",    "fputs",         "fread",     "free",      "freopen",
+    "fscanf",    "fseek",    "fstat",      "fsync",    "ftell",         "fwrite",    "getc",      "getchar",
+    "getcwd",    "getenv",   "getopt",     "getpid",   "gets",          "gmtime",    "index",     "ioctl",
+    "isalnum",   "isalpha",  "isatty",     "isblank",  "iscntrl",       "isdigit",   "isgraph",   "islower",
+    "isprint",   "ispunct",  "isspace",    "isupper",  "isxdigit",      "kill",      "ldiv",      "link",
+    "listen",    "lldiv",    "localtime",  "longjmp",  "lseek",         "malloc",    "mblen",     "mbstowcs",
+    "memchr",    "memcmp",   "memcpy",     "memmove",  "mempcpy",       "memset",    "mkdir",     "mktime",
+    "mmap",      "mprotect", "munmap",     "nice",     "open",          "optarg",    "optind",    "pause",
+    "perror",    "pipe",     "poll",       "popen",    "printf",        "putc",      "putchar",   "putenv",
+    "puts",      "qsort",    "quick_exit", "raise",    "rand",          "random",    "read",      "readv",
+    "realloc",   "recv",     "remove",     "rename",   "rewind",        "rindex",    "rmdir",     "scanf",
+    "select",    "send",     "setbuf",     "setenv",   "setjmp",        "setlocale", "setvbuf",   "shutdown",
+    "sigaction", "signal",   "sleep",      "snprintf", "socket",        "sprintf",   "srand",     "sscanf",
+    "stat",      "stderr",   "stdin",      "stdout",   "stpcpy",        "strcat",    "strchr",    "strcmp",
+    "strcoll",   "strcpy",   "strcspn",    "strdup",   "strerror",      "strftime",  "strlen",    "strncat",
+    "strncmp",   "strncpy",  "strndup",    "strnlen",  "strpbrk",       "strrchr",   "strspn",    "strstr",
+    "strtod",    "strtof",   "strtok",     "strtol",   "strtold",       "strtoll",   "strtoul",   "strtoull",
+    "strxfrm",   "swab",     "sync",       "syscall",  "sysconf",       "system",    "time",      "times",
+    "tmpfile",   "tmpnam",   "tolower",    "toupper",  "truncate",      "umask",     "uname",     "ungetc",
+    "unlink",    "usleep",   "utime",      "vfork",    "vfprintf",      "vprintf",   "vsnprintf", "vsprintf",
+    "wait",      "waitpid",  "wcslen",     "write",    "writev",
+};
+
+static bool is_library(const char *word) {
+    for (size_t i = 0; i < sizeof library / sizeof *library; ++i)
+        if (!strcmp(word, library[i]))
             return true;
-        if (!strcmp(b, base_arena_printf(arena, "%s%s", a, endings[i])))
-            return true;
-    }
     return false;
 }
 
-typedef struct symbols {
-    const char **names, **symbols;
-    size_t n;
-} symbols;
+/* Names in use, by hash; each may stand for a symbol. */
+typedef struct entry {
+    const char *name, *symbol;
+} entry;
+typedef struct table {
+    entry *entries;
+    size_t mask;
+} table;
 
-static void add_symbol(symbols *s, base_arena *arena, const char *name) {
-    for (size_t i = 0; i < s->n; ++i)
-        if (!strcmp(s->names[i], name))
-            return;
-    const char *want = cg_identifier(arena, name);
-    for (size_t i = 0; i < s->n; ++i) {
-        if (!clash(arena, want, s->symbols[i]))
-            continue;
-        want = base_arena_printf(arena, "%s_", want);
-        i = (size_t)-1;
-    }
-    s->names[s->n] = name;
-    s->symbols[s->n++] = want;
+static entry *find(const table *t, const char *name) {
+    size_t i = (size_t)base_hash_bytes(name, strlen(name)).lo & t->mask;
+    while (t->entries[i].name && strcmp(t->entries[i].name, name))
+        i = (i + 1) & t->mask;
+    return &t->entries[i];
 }
 
-/* The user's functions choose first. */
-const char *cg_symbol(const ir_module *m, base_arena *arena, const char *name) {
-    symbols s = {base_arena_new_array(arena, const char *, m->n_funcs + 1),
-                 base_arena_new_array(arena, const char *, m->n_funcs + 1), 0};
+static table table_new(base_arena *arena, size_t most) {
+    size_t n = 16;
+    while (n < 2 * most)
+        n *= 2;
+    return (table){base_arena_new_array(arena, entry, n), n - 1};
+}
+
+static bool is_free(const table *taken, base_arena *arena, const char *symbol) {
+    for (size_t i = 0; i < N_ENDINGS; ++i)
+        if (find(taken, base_arena_printf(arena, "%s%s", symbol, endings[i]))->name)
+            return false;
+    return !is_library(symbol);
+}
+
+static const char *choose(table *taken, base_arena *arena, const char *name) {
+    const char *symbol = cg_identifier(arena, name);
+    while (!is_free(taken, arena, symbol))
+        symbol = base_arena_printf(arena, "%s_", symbol);
+    for (size_t i = 0; i < N_ENDINGS; ++i) {
+        const char *used = base_arena_printf(arena, "%s%s", symbol, endings[i]);
+        find(taken, used)->name = used;
+    }
+    return symbol;
+}
+
+/* Once for a module; the user's functions choose first.  Functions of one name (a kernel, its loop, its task) share. */
+static void assign(const ir_module *m) {
+    base_arena *arena = m->arena;
+    table symbols = table_new(arena, m->n_funcs), taken = table_new(arena, N_ENDINGS * m->n_funcs);
     for (int user = 1; user >= 0; --user)
-        for (size_t i = 0; i < m->n_funcs; ++i)
-            if (m->funcs[i]->exported == (user != 0))
-                add_symbol(&s, arena, m->funcs[i]->name);
-    for (size_t i = 0; i < s.n; ++i)
-        if (!strcmp(s.names[i], name))
-            return s.symbols[i];
-    BASE_BUG("no function '%s'", name);
+        for (size_t i = 0; i < m->n_funcs; ++i) {
+            if (m->funcs[i]->exported != (user != 0))
+                continue;
+            entry *e = find(&symbols, m->funcs[i]->name);
+            if (!e->name)
+                *e = (entry){m->funcs[i]->name, choose(&taken, arena, m->funcs[i]->name)};
+        }
+    for (size_t i = 0; i < m->n_funcs; ++i)
+        m->funcs[i]->symbol = find(&symbols, m->funcs[i]->name)->symbol;
+}
+
+const char *cg_symbol(const ir_module *m, const char *name) {
+    const ir_func *f = NULL;
+    for (size_t i = 0; i < m->n_funcs && !f; ++i)
+        if (!strcmp(m->funcs[i]->name, name))
+            f = m->funcs[i];
+    BASE_CHECK(f);
+    if (!f->symbol)
+        assign(m);
+    return f->symbol;
 }
 
 int64_t cg_kernel_index(const ir_module *m, const char *name) {

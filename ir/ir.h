@@ -188,6 +188,7 @@ typedef struct ir_func {
     const char *name;
     ir_level level;
     const char *signature; /* source text on one line, for reflection; may be NULL */
+    const char *symbol;    /* what emitters call it; NULL until the first of them has chosen */
     bool exported;         /* written by the user (false: made by a pass) */
     bool needs_square;     /* n_dst == n_src for its graphs */
     const char **syms;     /* symbols of dimensions */

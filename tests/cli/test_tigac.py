@@ -116,6 +116,22 @@ class Outputs(CliTest):
         module = self.run_tool(TIGAC, "m.tg", "--cpu=x86-64-v3", "-o", "-").stdout
         self.assertTrue(b",avx2,bmi," in module)  # the features the module may use are recorded
 
+    def test_names_of_the_c_library(self):
+        names = ["malloc", "printf", "free", "write", "int", "main", "gamma"]
+        self.write("n.tg", "".join(f"kernel {n}(src x: f32) -> f32 {{ return reduce sum(src.x) }}\n" for n in names))
+        self.ok(TIGAC, "n.tg", "--emit=c", "-o", "n.c")
+        for language in (["-std=c11"], ["-x", "c++", "-std=c++17"]):
+            subprocess.run(["gcc", *language, "-Wall", "-Wextra", "-Wconversion", "-Werror", "-fsyntax-only", "n.c"],
+                           cwd=self.dir, check=True)
+        self.ok(TIGAC, "n.tg", "-o", "n.so")
+        symbols = subprocess.run(["nm", "-D", "--defined-only", "n.so"], cwd=self.dir, check=True, capture_output=True).stdout
+        self.assertTrue({s.split()[-1] for s in symbols.decode().splitlines()}.isdisjoint(names))
+
+    def test_many_kernels(self):
+        # two thousand took hours when every name was compared with every other
+        self.write("many.tg", "".join(f"kernel k{i}(src x: f32) -> f32 {{ return reduce sum(src.x * {i}) }}\n" for i in range(2000)))
+        self.assertEqual(self.ok(TIGAC, "many.tg", "--emit=c").count("static void k"), 4000)
+
     def test_vectors_and_prefetch_reach_the_code(self):
         # at F = 64, AVX-512: four vectors of sixteen floats, and the rows of later edges asked for in time
         self.write("wide.tg", WEIGHTED_SUM)
