@@ -3,7 +3,9 @@
  * Exit codes: 0; 1 the input is wrong; 2 usage; 3 environment or internal; 130 interrupted. */
 #include "driver/drv_tiga.h"
 
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -46,6 +48,11 @@ static int exit_code(tiga_status status) {
 int drv_complain_status(tiga_context *ctx, tiga_status status) {
     const char *text = ctx ? tiga_error_text(ctx) : "";
     return drv_complain(exit_code(status), "%s", *text ? text : tiga_status_text(status));
+}
+
+int drv_complain_output(tiga_context *ctx, tiga_status status) {
+    int code = drv_complain_status(ctx, status);
+    return status == TIGA_E_FILE ? EXIT_ENVIRONMENT : code;
 }
 
 double drv_seconds(void) {
@@ -104,7 +111,7 @@ static int help(void) {
     return EXIT_OK;
 }
 
-int main(int argc, char **argv) {
+static int run(int argc, char **argv) {
     const char *command = argc > 1 ? argv[1] : "";
     if (!strcmp(command, "run"))
         return drv_run_main(argc - 1, argv + 1);
@@ -123,4 +130,12 @@ int main(int argc, char **argv) {
                                                                   : NULL;
     return near ? drv_complain(EXIT_USAGE, "unknown command '%s'; did you mean '%s'?", command, near)
                 : drv_complain(EXIT_USAGE, "unknown command '%s'; known: run graph ('tiga --help')", command);
+}
+
+int main(int argc, char **argv) {
+    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of write, like a full disk */
+    int code = run(argc, argv);
+    if (!code && (fflush(stdout) || ferror(stdout)))
+        code = drv_complain(EXIT_ENVIRONMENT, "cannot write to standard output");
+    return code;
 }
