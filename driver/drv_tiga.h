@@ -10,6 +10,7 @@ enum { EXIT_OK = 0, EXIT_INPUT = 1, EXIT_USAGE = 2, EXIT_ENVIRONMENT = 3 };
 int drv_complain(int code, const char *fmt, ...) BASE_PRINTF(2, 3);
 /* Says what the context has to say; the exit code that goes with the status. */
 int drv_complain_status(tiga_context *ctx, tiga_status status);
+int drv_complain_output(tiga_context *ctx, tiga_status status); /* of writing: a file that fails is the environment's */
 double drv_seconds(void); /* monotonic */
 /* A progress bar on stderr when that is a terminal; NULL otherwise. */
 void (*drv_progress(void))(void *user, double fraction);
@@ -17,7 +18,7 @@ void drv_progress_end(void);
 void drv_json_string(base_str *out, const char *text); /* quoted and escaped */
 
 int drv_graph_main(int argc, char **argv); /* tiga graph ... */
-int drv_run_main(int argc, char **argv);   /* tiga run ... */
+int drv_run_main(int argc, char **argv); /* tiga run ... */
 
 /* ---- drv_tiga_source.c: a .tg file compiled in this process ------------------------------------------------------- */
 typedef struct drv_source_options {

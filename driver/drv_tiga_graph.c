@@ -96,6 +96,7 @@ static int import(tiga_context *ctx, const graph_command *c) {
     tiga_array values = {0};
     double began = drv_seconds();
     tiga_status s = read_graph(ctx, c->operands[1], &g, &values);
+    bool was_read = !s;
     if (!s)
         s = tiga_graph_write_npz(ctx, c->operands[2], g, values.data ? &values : NULL);
     if (!s) {
@@ -105,7 +106,9 @@ static int import(tiga_context *ctx, const graph_command *c) {
     }
     tiga_array_free(&values);
     tiga_graph_free(g);
-    return s ? drv_complain_status(ctx, s) : EXIT_OK;
+    if (!s)
+        return EXIT_OK;
+    return was_read ? drv_complain_output(ctx, s) : drv_complain_status(ctx, s);
 }
 
 static void print_info(const graph_command *c, const tiga_graph_stats *t, const tiga_csr *csr,
@@ -181,7 +184,7 @@ static int generate(tiga_context *ctx, const graph_command *c) {
         return code;
     tiga_status s = tiga_graph_write_npz(ctx, c->operands[2], g, NULL);
     tiga_graph_free(g);
-    return s ? drv_complain_status(ctx, s) : EXIT_OK;
+    return s ? drv_complain_output(ctx, s) : EXIT_OK;
 }
 
 static int dispatch(const graph_command *c) {

@@ -402,14 +402,36 @@ static const char *output_path(const run *r, int32_t at, const named *o) {
     return r->f->n_results == 1 ? o->text : NULL;
 }
 
+/* No result twice, and no file twice: the second would take the place of the first. */
+static bool output_is_new(const run *r, size_t k, int32_t at) {
+    const char *path = output_path(r, at, &r->outputs[k]);
+    for (size_t other = 0; other < k; other++) {
+        int32_t earlier = 0;
+        while (!output_path(r, earlier, &r->outputs[other]))
+            earlier++;
+        if (earlier == at)
+            drv_complain(EXIT_USAGE, "-o: result '%s' is given twice", r->f->results[at].name);
+        else if (!strcmp(path, output_path(r, earlier, &r->outputs[other])))
+            drv_complain(EXIT_USAGE, "-o: %s is given twice, for '%s' and for '%s'", path, r->f->results[earlier].name,
+                         r->f->results[at].name);
+        else
+            continue;
+        return false;
+    }
+    return true;
+}
+
 /* Before the call, so that a slip does not cost a long run. */
 static int check_outputs(const run *r) {
     for (size_t k = 0; k < r->n_outputs; k++) {
         int32_t at = 0;
         while (at < r->f->n_results && !output_path(r, at, &r->outputs[k]))
             at++;
-        if (at < r->f->n_results)
+        if (at < r->f->n_results) {
+            if (!output_is_new(r, k, at))
+                return EXIT_USAGE;
             continue;
+        }
         base_str names = {0};
         for (int32_t i = 0; i < r->f->n_results; i++)
             base_str_addf(&names, " %s", r->f->results[i].name);

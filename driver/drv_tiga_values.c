@@ -236,5 +236,5 @@ int drv_value_write(tiga_context *ctx, const tiga_field_info *f, const tiga_arra
         return code;
     tiga_status s = tiga_array_write_npy(ctx, path, &copy);
     tiga_array_free(&copy);
-    return s ? drv_complain_status(ctx, s) : EXIT_OK;
+    return s ? drv_complain_output(ctx, s) : EXIT_OK;
 }

@@ -5,6 +5,7 @@
 #include "tiga/compiler.h"
 
 #include <ctype.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -429,6 +430,7 @@ static int compile(invocation *v) {
 
 int main(int argc, char **argv) {
     static invocation v;
+    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of write, like a full disk */
     v.o = tigac_defaults();
     v.color = "auto";
     v.arena = base_arena_new();

@@ -89,6 +89,23 @@ class Graphs(CliTest):
 
 
 class Run(CliTest):
+    def test_outputs_that_cannot_be(self):
+        two = "kernel two(edge w: f32) -> (a: f32, b: i64) { return (a = reduce sum(edge.w), b = reduce count()) }\n"
+        self.write("two.tg", two)
+        run = ["run", "two.tg", "two", "--graph=g.mtx", "--edge=w=@"]
+        self.fails(2, TIGA, *run, "-o", "a=q.npy", "-o", "b=q.npy", says=["q.npy", "twice"])
+        self.fails(2, TIGA, *run, "-o", "a=q.npy", "-o", "a=r.npy", says=["'a'", "twice"])
+        self.fails(3, TIGA, *run, "-o", "a=none/q.npy", says="none/q.npy")
+        self.fails(3, TIGA, "graph", "import", "g.mtx", "none/g.npz", says="none/g.npz")
+        for args in (["graph", "info", "g.mtx"], ["graph", "info", "g.mtx", "--json"], ["--help"], ["--version"]):
+            with open("/dev/full", "wb") as full:
+                r = subprocess.run([str(TIGA), *args], cwd=self.dir, stdout=full, stderr=subprocess.PIPE)
+            self.assertEqual((r.returncode, b"standard output" in r.stderr), (3, True), args)
+        limited = f"ulimit -f 1; exec {TIGA} graph generate uniform --nodes 3000 --degree 2 limited.npz"
+        r = subprocess.run(["bash", "-c", limited], cwd=self.dir, capture_output=True)
+        self.assertEqual(r.returncode, 3, r.stderr)
+        self.assertFalse([f for f in self.files() if "limited" in f])
+
     def test_sizes_beyond_64_bits(self):
         # five rows of 2^33 x 2^33 floats: the product of the sizes wraps around to nothing in 64 bits
         self.write("big.tg", """kernel k[A, B](dst x: f32[A, B], src a: f32[A], src b: f32[B]) -> f32 {
@@ -230,7 +247,7 @@ program big[A, B](g: graph, a: f32[g.src, A], b: f32[g.src, B]) -> f32[g.dst] {
             (1, [*self.base[:-1], "bias=@indegree", *w], "'@indegree'"),
             (2, [*self.base[:-1], "bias=@degree", *w], "@outdegree"),
             (1, [*self.base[:-1], "bias=x.npy", *w], "bias"),
-            (1, [*self.base, "--edge", "w=@", "-o", "no/folder/out.npy"], "no/folder"),
+            (3, [*self.base, "--edge", "w=@", "-o", "no/folder/out.npy"], "no/folder"),
         ]
         for code, args, says in cases:
             with self.subTest(" ".join(args)):
