@@ -26,6 +26,14 @@ static bool ends_with(const char *name, const char *ending) {
     return n >= k && strcmp(name + n - k, ending) == 0;
 }
 
+/* "..." at the end of what is expected: the rest is the words of a library, which differ from version to version. */
+static bool same_message(const char *got, const char *want) {
+    size_t n = strlen(want);
+    if (n >= 3 && !strcmp(want + n - 3, "..."))
+        return strlen(got) > n - 3 && !strncmp(got, want, n - 3);
+    return !strcmp(got, want);
+}
+
 static tiga_status read_file(tiga_context *ctx, const char *path) {
     tiga_array a = {0};
     tiga_graph *g = NULL;
@@ -49,7 +57,7 @@ static void check_bad(tiga_context *ctx, const char *folder, char *line) {
     tiga_status got = read_file(ctx, path);
     const char *text = tiga_error_text(ctx);
     const char *rest = strncmp(text, path, strlen(path)) == 0 ? text + strlen(path) : text;
-    if (strcmp(status_name(got), status) != 0 || strcmp(rest, message) != 0) {
+    if (strcmp(status_name(got), status) != 0 || !same_message(rest, message)) {
         printf("%s:\n  expected %s %s\n  got      %s %s\n", name, status, message, status_name(got), rest);
         n_failures++;
     }

@@ -181,7 +181,7 @@ MESSAGES = {  # without a line: what is wrong is not in a line of text
     "index_negative.npz": ": edge 1 (row 1): source -1 is not in 0 .. 2",
     "three_sizes.npz": " (shape.npy): 3 sizes, a matrix has 2",
     "negative_size.npz": " (shape.npy): a size is negative or above 2^56",
-    "truncated.npz": ": damaged or truncated zip archive: Not a zip archive",
+    "truncated.npz": ": damaged or truncated zip archive: ...",
     "flipped.npz": " (indices.npy): CRC error",
     "text.npz": ": not an .npz file (no zip archive)",
     "dense.npz": ": not an .npz file (no zip archive)",

@@ -24,11 +24,18 @@ SEES = {  # folder: what its files may include besides their own and the public 
 CLANG_FORMAT = ["clang-format-19", "/usr/lib/llvm-19/bin/clang-format"]
 
 
+def listed():
+    """Files of the project; from an unpacked archive, without git, all of them."""
+    if shutil.which("git"):
+        command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+        r = subprocess.run(command, cwd=ROOT, text=True, capture_output=True)
+        if r.returncode == 0:
+            return r.stdout.splitlines()
+    return [str(p.relative_to(ROOT)) for p in ROOT.rglob("*")]
+
+
 def sources():
-    listed = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, text=True,
-                            capture_output=True)
-    names = listed.stdout.splitlines() if listed.returncode == 0 else [str(p.relative_to(ROOT)) for p in ROOT.rglob("*")]
-    return sorted(n for n in names if n.endswith((".c", ".h", ".cpp")) and not n.startswith("build") and (ROOT / n).is_file())
+    return sorted(n for n in listed() if n.endswith((".c", ".h", ".cpp")) and not n.startswith("build") and (ROOT / n).is_file())
 
 
 def check_format(files, fix):
