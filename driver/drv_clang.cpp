@@ -7,11 +7,16 @@
 #include "driver/drv_clang.h"
 
 #include "clang/Basic/DiagnosticOptions.h"
+#include "clang/Basic/TargetInfo.h"
+#include "clang/CodeGen/BackendUtil.h"
 #include "clang/CodeGen/CodeGenAction.h"
 #include "clang/Frontend/CompilerInstance.h"
 #include "clang/Frontend/CompilerInvocation.h"
 #include "clang/Frontend/TextDiagnosticPrinter.h"
 #include "lld/Common/Driver.h"
+#include "llvm/Bitcode/BitcodeReader.h"
+#include "llvm/Bitcode/BitcodeWriter.h"
+#include "llvm/IR/Module.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/TargetSelect.h"
@@ -26,6 +31,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <string>
@@ -225,46 +232,184 @@ std::vector<std::string> clang_arguments(const drv_clang_options *o, const std::
     return args;
 }
 
-bool run_clang(llvm::StringRef text, const std::vector<std::string> &args, const drv_clang_options *o,
-               llvm::SmallVectorImpl<char> &bytes, llvm::raw_ostream &messages) {
-    auto files = llvm::makeIntrusiveRefCnt<llvm::vfs::InMemoryFileSystem>();
-    files->addFile(args.back(), 0, llvm::MemoryBuffer::getMemBuffer(text, args.back()));
-    clang::CompilerInstance clang;
-    clang::TextDiagnosticPrinter printer(messages, new clang::DiagnosticOptions);
-    clang.createDiagnostics(&printer, /*ShouldOwnClient=*/false);
-    std::vector<const char *> raw;
-    for (const std::string &a : args)
-        raw.push_back(a.c_str());
-    if (!clang::CompilerInvocation::CreateFromArgs(clang.getInvocation(), raw, clang.getDiagnostics()))
-        return false;
-    clang.setVerboseOutputStream(messages);
-    clang.createFileManager(files);
-    clang.setOutputStream(std::make_unique<llvm::raw_svector_ostream>(bytes));
-    if (o->kind == DRV_CLANG_OBJECT) {
-        clang::EmitObjAction action;
-        return clang.ExecuteAction(action) && !clang.getDiagnostics().hasErrorOccurred();
+// A compiler set up for one text.
+class compiler {
+  public:
+    compiler(llvm::StringRef text, const std::vector<std::string> &args)
+        : stream(messages), printer(stream, new clang::DiagnosticOptions) {
+        files->addFile(args.back(), 0, llvm::MemoryBuffer::getMemBuffer(text, args.back()));
+        clang.createDiagnostics(&printer, /*ShouldOwnClient=*/false);
+        std::vector<const char *> raw;
+        for (const std::string &a : args)
+            raw.push_back(a.c_str());
+        ready = clang::CompilerInvocation::CreateFromArgs(clang.getInvocation(), raw, clang.getDiagnostics());
+        clang.setVerboseOutputStream(stream);
+        clang.createFileManager(files);
     }
-    clang::EmitLLVMAction action;
-    return clang.ExecuteAction(action) && !clang.getDiagnostics().hasErrorOccurred();
-}
+    bool run(clang::FrontendAction &action) {
+        return ready && clang.ExecuteAction(action) && !clang.getDiagnostics().hasErrorOccurred();
+    }
+    // Optimises a module and writes it as an object, with the options of this compiler; from any thread.
+    std::string emit(llvm::Module &m, llvm::SmallVectorImpl<char> &object) {
+        std::string text;
+        llvm::raw_string_ostream out(text);
+        clang::TextDiagnosticPrinter own(out, new clang::DiagnosticOptions);
+        clang::DiagnosticsEngine diagnostics(new clang::DiagnosticIDs, new clang::DiagnosticOptions, &own, false);
+        clang::CodeGenOptions options = clang.getCodeGenOpts();
+        options.DisableLLVMPasses = false;
+        clang::EmitBackendOutput(diagnostics, clang.getHeaderSearchOpts(), options, clang.getTargetOpts(),
+                                 clang.getLangOpts(), clang.getTarget().getDataLayoutString(), &m,
+                                 clang::Backend_EmitObj, files, std::make_unique<llvm::raw_svector_ostream>(object));
+        return out.str();
+    }
+    void explain(base_str *err) {
+        put(err, stream.str());
+        if (!err->len)
+            base_str_add(err, "clang failed without a message");
+    }
+    clang::CompilerInstance clang;
+
+  private:
+    llvm::IntrusiveRefCntPtr<llvm::vfs::InMemoryFileSystem> files =
+        llvm::makeIntrusiveRefCnt<llvm::vfs::InMemoryFileSystem>();
+    std::string messages;
+    llvm::raw_string_ostream stream;
+    clang::TextDiagnosticPrinter printer;
+    bool ready = false;
+};
 
 } // namespace
 
 bool drv_clang_compile(const char *text, size_t n, const drv_clang_options *o, base_str *out, base_str *err) {
     init_llvm();
-    std::string source(text, n), path = std::string("/") + o->name, messages;
+    std::string source(text, n);
     llvm::SmallVector<char, 0> bytes;
-    llvm::raw_string_ostream stream(messages);
-    bool ok = run_clang(source, clang_arguments(o, path), o, bytes, stream);
-    if (!ok) {
-        put(err, stream.str());
-        if (!err->len)
-            base_str_add(err, "clang failed without a message");
+    compiler c(source, clang_arguments(o, std::string("/") + o->name));
+    c.clang.setOutputStream(std::make_unique<llvm::raw_svector_ostream>(bytes));
+    clang::EmitObjAction object;
+    clang::EmitLLVMAction ir;
+    if (!c.run(o->kind == DRV_CLANG_OBJECT ? static_cast<clang::FrontendAction &>(object) : ir)) {
+        c.explain(err);
         return false;
     }
     base_str_add_n(out, bytes.data(), bytes.size());
     return !out->failed;
 }
+
+// ---- C to two objects, on two threads ------------------------------------------------------------------------------
+
+namespace {
+
+// Functions that stay whole are dealt to two halves; helpers that exist to be inlined are in both.
+bool is_dealt(const llvm::Function &f) {
+    return !f.isDeclaration() && !f.hasFnAttribute(llvm::Attribute::AlwaysInline) &&
+           !f.hasFnAttribute(llvm::Attribute::InlineHint);
+}
+
+// Which half each dealt function is for: the next largest to the lighter one.  The same for the same module.
+std::vector<int> deal(llvm::Module &m) {
+    std::vector<std::pair<unsigned, size_t>> order; // largest first, then as they stand
+    std::vector<int> half;
+    for (llvm::Function &f : m) {
+        if (is_dealt(f))
+            order.push_back({~f.getInstructionCount(), half.size()});
+        half.push_back(-1);
+    }
+    std::sort(order.begin(), order.end());
+    size_t weight[2] = {0, 0};
+    for (auto [count, at] : order) {
+        int lighter = weight[1] < weight[0];
+        weight[lighter] += ~count;
+        half[at] = lighter;
+    }
+    return half;
+}
+
+bool names_function(const llvm::Constant *c) {
+    if (llvm::isa<llvm::Function>(c))
+        return true;
+    if (llvm::isa<llvm::GlobalValue>(c))
+        return false;
+    for (const llvm::Use &u : c->operands())
+        if (const auto *part = llvm::dyn_cast<llvm::Constant>(u); part && names_function(part))
+            return true;
+    return false;
+}
+
+bool is_shared(const llvm::GlobalVariable &v) {
+    return v.hasInitializer() && (!v.isConstant() || !v.hasLocalLinkage() || names_function(v.getInitializer()));
+}
+
+// What both halves mention becomes visible to the linker, and to nobody else.
+void expose(llvm::Module &m, const std::vector<int> &half) {
+    auto show = [](llvm::GlobalValue &v) {
+        if (!v.hasLocalLinkage())
+            return;
+        v.setLinkage(llvm::GlobalValue::ExternalLinkage);
+        v.setVisibility(llvm::GlobalValue::HiddenVisibility);
+        v.setDSOLocal(true);
+    };
+    size_t at = 0;
+    for (llvm::Function &f : m)
+        if (half[at++] >= 0)
+            show(f);
+    for (llvm::GlobalVariable &v : m.globals())
+        if (is_shared(v))
+            show(v);
+}
+
+// Leaves definitions of one half; the tables are with the first.
+void keep(llvm::Module &m, const std::vector<int> &half, int mine) {
+    size_t at = 0;
+    for (llvm::Function &f : m)
+        if (int whose = half[at++]; whose >= 0 && whose != mine)
+            f.deleteBody();
+    if (mine == 0)
+        return;
+    for (llvm::GlobalVariable &v : m.globals())
+        if (is_shared(v))
+            v.setInitializer(nullptr);
+}
+
+using object_bytes = llvm::SmallVector<char, 0>;
+
+// The second half lives in a context of its own, because LLVM's contexts belong to one thread.
+std::string emit_copy(compiler &c, llvm::StringRef bitcode, const std::vector<int> &half, object_bytes &object) {
+    llvm::LLVMContext context;
+    auto copy = llvm::parseBitcodeFile(llvm::MemoryBufferRef(bitcode, "half"), context);
+    if (!copy)
+        return llvm::toString(copy.takeError());
+    keep(**copy, half, 1);
+    return c.emit(**copy, object);
+}
+
+bool compile_halves(const char *text, size_t n, const drv_clang_options *o, object_bytes objects[2], base_str *err) {
+    std::string source(text, n);
+    llvm::LLVMContext context;
+    compiler c(source, clang_arguments(o, std::string("/") + o->name));
+    c.clang.getCodeGenOpts().DisableLLVMPasses = true; // later, and each half on its own
+    clang::EmitLLVMOnlyAction action(&context);
+    if (!c.run(action)) {
+        c.explain(err);
+        return false;
+    }
+    std::unique_ptr<llvm::Module> m = action.takeModule();
+    std::vector<int> half = deal(*m);
+    expose(*m, half);
+    llvm::SmallString<0> bitcode;
+    llvm::raw_svector_ostream out(bitcode);
+    llvm::WriteBitcodeToFile(*m, out);
+    std::string messages[2];
+    std::thread other([&] { messages[1] = emit_copy(c, bitcode, half, objects[1]); });
+    keep(*m, half, 0);
+    messages[0] = c.emit(*m, objects[0]);
+    other.join();
+    put(err, messages[0]);
+    put(err, messages[1]);
+    return !err->len;
+}
+
+} // namespace
 
 // ---- object to shared object ---------------------------------------------------------------------------------------
 
@@ -345,7 +490,7 @@ std::string library_of(const char *symbol) {
     return access(info.dli_fname, R_OK) ? "" : info.dli_fname;
 }
 
-std::vector<std::string> lld_arguments(const std::string &in, const std::string &out, const char *soname) {
+std::vector<std::string> lld_arguments(const std::string &out, const char *soname) {
     std::vector<std::string> args = {
         "ld.lld",
         "-shared",
@@ -367,7 +512,6 @@ std::vector<std::string> lld_arguments(const std::string &in, const std::string 
         "--no-rosegment",
         "-o",
         out,
-        in,
     };
     if (soname)
         args.insert(args.end(), {"-soname", soname});
@@ -384,18 +528,22 @@ std::vector<std::string> lld_arguments(const std::string &in, const std::string 
     return args;
 }
 
-} // namespace
-
-bool drv_lld_link(const void *object, size_t n, const char *soname, base_str *out, base_str *err) {
+bool link(const object_bytes *objects, size_t n, const char *soname, base_str *out, base_str *err) {
     static std::mutex one_at_a_time;
     std::lock_guard<std::mutex> guard(one_at_a_time);
-    memory_file in(object, n);
+    std::vector<std::unique_ptr<memory_file>> in;
     collecting_pipe pipe;
-    if (!in.ok() || !pipe.ok()) {
+    std::vector<std::string> args = lld_arguments(pipe.path(), soname);
+    bool ok = pipe.ok();
+    for (size_t i = 0; i < n; i++) {
+        in.push_back(std::make_unique<memory_file>(objects[i].data(), objects[i].size()));
+        ok &= in.back()->ok();
+        args.push_back(in.back()->path());
+    }
+    if (!ok) {
         base_str_addf(err, "cannot make a file in memory for the linker: %s", strerror(errno));
         return false;
     }
-    std::vector<std::string> args = lld_arguments(in.path(), pipe.path(), soname);
     std::vector<const char *> raw;
     for (const std::string &a : args)
         raw.push_back(a.c_str());
@@ -411,4 +559,19 @@ bool drv_lld_link(const void *object, size_t n, const char *soname, base_str *ou
     }
     base_str_add_n(out, bytes.data(), bytes.size());
     return !out->failed;
+}
+
+} // namespace
+
+bool drv_clang_module(const char *text, size_t n, const drv_clang_options *o, const char *soname, base_str *out,
+                      base_str *err) {
+    init_llvm();
+    object_bytes objects[2];
+    if (o->opt_level > 0)
+        return compile_halves(text, n, o, objects, err) && link(objects, 2, soname, out, err);
+    base_str whole = {}; // nothing to gain: the front end is most of it
+    bool ok = drv_clang_compile(text, n, o, &whole, err);
+    objects[0].append(whole.data, whole.data + whole.len);
+    base_str_fini(&whole);
+    return ok && link(objects, 1, soname, out, err);
 }

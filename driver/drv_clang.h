@@ -31,8 +31,10 @@ typedef struct drv_clang_options {
 /* false: Clang's own messages are in err (that is a fault of ours: emitted C always compiles). */
 bool drv_clang_compile(const char *text, size_t n, const drv_clang_options *o, base_str *out, base_str *err);
 
-/* soname may be NULL. */
-bool drv_lld_link(const void *object, size_t n, const char *soname, base_str *out, base_str *err);
+/* C text to a shared object: two halves of the functions are compiled on two threads and linked.  o->kind does not
+ * matter; soname may be NULL. */
+bool drv_clang_module(const char *text, size_t n, const drv_clang_options *o, const char *soname, base_str *out,
+                      base_str *err);
 
 #ifdef __cplusplus
 }

@@ -223,13 +223,18 @@ static tigac_status emit_texts(job *j) {
     return s ? s : emit_text(j, TIGAC_JSON, cg_emit_json);
 }
 
-static tigac_status compile_c(job *j, const char *text, size_t n, drv_clang_kind kind, base_str *out) {
+static tigac_status compile_c(job *j, const base_str *c, tigac_output what) {
+    if (!EMITS(j->o, what))
+        return TIGAC_OK;
     const char *name = base_name(j->o->file_name ? j->o->file_name : "module.tg");
     drv_clang_options o = {.name = base_arena_printf(j->r->arena, "%s.c", name),
                            .cpu = &j->cpu,
                            .opt_level = j->o->opt_level,
-                           .kind = kind};
-    return drv_clang_compile(text, n, &o, out, &j->r->error) ? TIGAC_OK : TIGAC_E_ENVIRONMENT;
+                           .kind = what == TIGAC_LLVM_IR ? DRV_CLANG_LLVM_IR : DRV_CLANG_OBJECT};
+    base_str *out = &j->r->outputs[what], *err = &j->r->error;
+    bool ok = what == TIGAC_SO ? drv_clang_module(c->data, c->len, &o, j->o->soname, out, err)
+                               : drv_clang_compile(c->data, c->len, &o, out, err);
+    return ok ? TIGAC_OK : TIGAC_E_ENVIRONMENT;
 }
 
 /* `c` is the caller's, so that it is freed whatever happens here. */
@@ -241,18 +246,10 @@ static tigac_status emit_machine(job *j, base_str *c) {
     cg_options o = emitter_options(j, true);
     if (!cg_emit_c(j->module, &o, c, &j->r->error))
         return TIGAC_E_PROGRAM;
-    tigac_status s = TIGAC_OK;
-    if (EMITS(j->o, TIGAC_LLVM_IR))
-        s = compile_c(j, c->data, c->len, DRV_CLANG_LLVM_IR, &j->r->outputs[TIGAC_LLVM_IR]);
-    base_str *object = &j->r->outputs[TIGAC_OBJ];
-    if (!s && (EMITS(j->o, TIGAC_OBJ) || EMITS(j->o, TIGAC_SO)))
-        s = compile_c(j, c->data, c->len, DRV_CLANG_OBJECT, object);
-    if (!s && EMITS(j->o, TIGAC_SO) &&
-        !drv_lld_link(object->data, object->len, j->o->soname, &j->r->outputs[TIGAC_SO], &j->r->error))
-        s = TIGAC_E_ENVIRONMENT;
-    if (!EMITS(j->o, TIGAC_OBJ))
-        base_str_fini(object);
-    return s;
+    tigac_status s = compile_c(j, c, TIGAC_LLVM_IR);
+    if (!s)
+        s = compile_c(j, c, TIGAC_OBJ);
+    return s ? s : compile_c(j, c, TIGAC_SO);
 }
 
 static tigac_status compile_cuda(job *j, drv_nvrtc *nvrtc, const char *text, const char *name) {
