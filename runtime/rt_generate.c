@@ -127,6 +127,9 @@ static tiga_status regular(tiga_context *ctx, const char *who, generate *w, tiga
         __builtin_mul_overflow(w->n_nodes, w->degree, &w->n))
         return rt_fail(ctx, TIGA_E_ARGUMENT, "%s: n_nodes = %lld, degree = %lld: negative or too large", who,
                        (long long)w->n_nodes, (long long)w->degree);
+    if (w->local && w->n_nodes > 0 && w->degree > w->n_nodes) /* a band may close, it does not wind around twice */
+        return rt_fail(ctx, TIGA_E_ARGUMENT, "%s: degree = %lld, there are only %lld rows to be next to", who,
+                       (long long)w->degree, (long long)w->n_nodes);
     w->bits = rt_bits_for(w->n_nodes);
     w->n_tasks = rt_n_tasks(w->n_nodes, 1 << 12);
     tiga_status status = rt_mem_take(ctx, w->n_nodes + 1, 8, false, who, (void **)&w->offsets);

@@ -237,8 +237,13 @@ Test(graph, local_is_a_band) {
     int32_t odd[] = {9, 0, 1};
     cr_assert(memcmp(s, odd, sizeof odd) == 0);
     tiga_graph_free(g);
-    cr_assert_eq(tiga_graph_local(ctx, 2, 9, &g), TIGA_OK); /* more neighbours than rows: around and around */
+    cr_assert_eq(tiga_graph_local(ctx, 3, 3, &g), TIGA_OK); /* the widest: every row, once */
+    s = tiga_graph_csr(g)->sources;
+    int32_t all[] = {2, 0, 1, 0, 1, 2, 1, 2, 0};
+    cr_assert(memcmp(s, all, sizeof all) == 0);
     tiga_graph_free(g);
+    FAILS(tiga_graph_local(ctx, 3, 4, &g), TIGA_E_ARGUMENT, "degree = 4, there are only 3 rows");
+    cr_assert_null(g);
     cr_assert_eq(tiga_graph_local(ctx, 0, 5, &g), TIGA_OK);
     tiga_graph_free(g);
 }
