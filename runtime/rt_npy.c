@@ -43,34 +43,43 @@ static bool take_string(cursor *c, char *out, size_t cap) {
     return take(c, quote);
 }
 
-static bool take_size(cursor *c, int64_t *out) {
-    skip_space(c);
+typedef struct fields {
+    char descr[64];
+    bool has_descr, has_order, has_shape, structured;
+    bool negative, huge; /* a size of the shape */
+    int64_t rank;        /* as written, which may be more than we hold */
+} fields;
+
+static bool take_size(cursor *c, fields *f, int64_t *out) {
+    bool minus = take(c, '-'); /* which skips blanks in either case */
     const char *start = c->p;
     int64_t v = 0;
     for (; c->p < c->end && *c->p >= '0' && *c->p <= '9'; c->p++)
-        if (__builtin_mul_overflow(v, 10, &v) || __builtin_add_overflow(v, *c->p - '0', &v))
-            return false;
+        if (__builtin_mul_overflow(v, 10, &v) || __builtin_add_overflow(v, *c->p - '0', &v)) {
+            f->huge = true;
+            v = 0;
+        }
+    f->negative |= minus && c->p > start;
     *out = v;
     return c->p > start;
 }
 
-static bool take_shape(cursor *c, rt_npy_header *h) {
+static bool take_shape(cursor *c, rt_npy_header *h, fields *f) {
+    int64_t size;
     if (!take(c, '('))
         return false;
-    h->rank = 0;
+    f->rank = 0;
     while (!take(c, ')')) {
-        if (h->rank == 7 || !take_size(c, &h->shape[h->rank++]))
+        if (!take_size(c, f, &size))
             return false;
+        if (f->rank < 7)
+            h->shape[f->rank] = size;
+        f->rank++;
         if (!take(c, ',')) /* the last one may stand without */
             return take(c, ')');
     }
     return true;
 }
-
-typedef struct fields {
-    char descr[64];
-    bool has_descr, has_order, has_shape, structured;
-} fields;
 
 static bool take_dictionary(cursor *c, rt_npy_header *h, fields *f) {
     if (!take(c, '{'))
@@ -89,7 +98,7 @@ static bool take_dictionary(cursor *c, rt_npy_header *h, fields *f) {
             h->fortran = take_word(c, "True");
             f->has_order = h->fortran || take_word(c, "False");
         } else if (strcmp(key, "shape") == 0) {
-            f->has_shape = take_shape(c, h);
+            f->has_shape = take_shape(c, h, f);
         } else {
             return false;
         }
@@ -156,6 +165,13 @@ tiga_status rt_npy_parse(tiga_context *ctx, const char *name, const char *bytes,
     skip_space(&c);
     if (!good || c.p != c.end)
         return rt_fail(ctx, TIGA_E_FORMAT, "%s: malformed .npy header near '%.20s'", name, c.p < c.end ? c.p : "");
+    if (f.negative || f.huge)
+        return rt_fail(ctx, TIGA_E_FORMAT, "%s: malformed .npy header: %s size in the shape", name,
+                       f.negative ? "negative" : "too large a");
+    if (f.rank > 7)
+        return rt_fail(ctx, TIGA_E_UNSUPPORTED, "%s: rank %lld is not supported, arrays have at most 7 dimensions",
+                       name, (long long)f.rank);
+    out->rank = (int32_t)f.rank;
     out->data_at = head + length;
     return set_dtype(ctx, name, f.descr, out);
 }
