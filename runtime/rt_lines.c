@@ -21,6 +21,8 @@ typedef enum fault {
     FAULT_VALUE,
     FAULT_INTEGER,
     FAULT_BIG_VALUE,
+    FAULT_BIG_REAL,
+    FAULT_BIG_NEGATED,
     FAULT_EXTRA,
     FAULT_DIAGONAL,
 } fault;
@@ -88,12 +90,13 @@ static fault scan_integer(const char **p, int64_t *out) {
 static fault scan_real(const char **p, int64_t *out) {
     const char *start = *p;
     double v;
-    if (rt_scan_f64(p, &v) == RT_SCAN_OK && separated(**p)) {
+    rt_scan_result r = rt_scan_f64(p, &v);
+    if (r == RT_SCAN_OK && separated(**p)) {
         memcpy(out, &v, sizeof v);
         return FAULT_NONE;
     }
     *p = start;
-    return FAULT_VALUE;
+    return r == RT_SCAN_BIG ? FAULT_BIG_REAL : FAULT_VALUE;
 }
 
 static void to_real(int64_t *values, int64_t n) {
@@ -132,6 +135,10 @@ static fault parse_values(const parse *w, chunk *c, const char **p, int64_t at) 
     if (f == FAULT_NONE && w->l->zero_diagonal && w->a[at] == w->b[at] && !is_zero(c, w->values[at])) {
         *p = start;
         return FAULT_DIAGONAL;
+    }
+    if (f == FAULT_NONE && w->l->zero_diagonal && !c->real && w->values[at] == INT64_MIN) {
+        *p = start;
+        return FAULT_BIG_NEGATED;
     }
     *p = f == FAULT_NONE ? skip_blanks(*p) : *p;
     return f;
@@ -245,6 +252,10 @@ static tiga_status fail_chunk(tiga_context *ctx, const parse *w, const chunk *c)
         return rt_text_fail(ctx, TIGA_E_FORMAT, l->text, at, "value is not a whole number");
     case FAULT_BIG_VALUE:
         return rt_text_fail(ctx, TIGA_E_RANGE, l->text, at, "value does not fit into 64 bits");
+    case FAULT_BIG_REAL:
+        return rt_text_fail(ctx, TIGA_E_RANGE, l->text, at, "value does not fit into f64");
+    case FAULT_BIG_NEGATED:
+        return rt_text_fail(ctx, TIGA_E_RANGE, l->text, at, "value does not fit into 64 bits with its sign turned");
     case FAULT_EXTRA:
         return rt_text_fail(ctx, TIGA_E_FORMAT, l->text, at, "more columns than the %d expected",
                             w->has_values ? 3 : 2);

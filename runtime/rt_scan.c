@@ -98,6 +98,7 @@ static const char *scan_exponent(const char *s, decimal *d) {
     int e = 0;
     for (; digit(*at); at++)
         e = e < (1 << 20) ? e * 10 + (*at - '0') : e;
+    d->cut |= e >= (1 << 20); /* perhaps not all of it: not for the fast path, whatever the digits make of it */
     d->exponent += minus ? -e : e;
     return at;
 }
@@ -121,7 +122,10 @@ rt_scan_result rt_scan_f64(const char **p, double *out) {
         *out = minus ? -v : v;
     } else {
         pthread_once(&c_locale_once, make_c_locale);
-        *out = c_locale ? strtod_l(*p, NULL, c_locale) : strtod(*p, NULL);
+        double v = c_locale ? strtod_l(*p, NULL, c_locale) : strtod(*p, NULL);
+        if (isinf(v)) /* digits, not the word inf */
+            return RT_SCAN_BIG;
+        *out = v;
     }
     *p = s;
     return RT_SCAN_OK;

@@ -125,7 +125,9 @@ typedef enum rt_scan_result { RT_SCAN_OK, RT_SCAN_NONE, RT_SCAN_NEGATIVE, RT_SCA
 /* *p moves past the digits on success only. */
 rt_scan_result rt_scan_id(const char **p, int64_t *out); /* digits only */
 rt_scan_result rt_scan_i64(const char **p, int64_t *out); /* [+-]digits */
-rt_scan_result rt_scan_f64(const char **p, double *out); /* correctly rounded; inf and nan too */
+rt_scan_result
+rt_scan_f64(const char **p,
+            double *out); /* correctly rounded; BIG: digits that round to infinity; the words inf and nan are fine */
 
 /* ---- rt_text.c: a whole file in memory, and errors that point into it ------------------------------------------------ */
 typedef struct rt_text {

@@ -83,6 +83,20 @@ Test(files, edge_lists) {
     check("g.txt", "0 1 99999999999999999999\n", "2x2: 1<0=1e+20f"); /* more than an i64 holds is real */
 }
 
+Test(files, numbers_that_do_not_fit) {
+    base_str s = {0};
+    tiga_graph *g;
+    base_str_add(&s, MM "real general\n2 2 2\n1 1 nan\n2 1 ");
+    for (int i = 0; i < 2000000; i++)
+        base_str_add(&s, "9");
+    base_str_add(&s, "\n");
+    cr_assert_eq(rt_graph_parse(ctx, "g.mtx", s.data, (int64_t)s.len, &g, NULL), TIGA_E_RANGE);
+    cr_assert(strstr(tiga_error_text(ctx), "g.mtx:4: value does not fit into f64: '999"), "%s", tiga_error_text(ctx));
+    cr_assert_null(g);
+    base_str_fini(&s);
+    check("g.mtx", MM "real skew-symmetric\n2 2 1\n2 1 -inf\n", "2x2: 0<1=inff 1<0=-inff");
+}
+
 /* A file of several chunks, with comments between, parsed by one thread and by many: the same bytes. */
 Test(files, chunks_do_not_show) {
     base_str s = {0};
