@@ -32,8 +32,14 @@ static bool binary(const rt_text *t) {
     return false;
 }
 
-static tiga_status parse_text(tiga_context *ctx, rt_text *t, const rt_progress *p, tiga_graph **out,
+static tiga_status parse_text(tiga_context *ctx, const rt_text *whole, const rt_progress *p, tiga_graph **out,
                               tiga_array *values) {
+    rt_text without_mark = *whole;
+    const rt_text *t = &without_mark;
+    if (begins_with(whole, "\xef\xbb\xbf", 3)) { /* the byte order mark that some editors put before UTF-8 */
+        without_mark.data += 3;
+        without_mark.len -= 3;
+    }
     if (begins_with(t, "%%MatrixMarket", 14))
         return rt_mtx_parse(ctx, t, p, out, values);
     if (ends_with(t->name, ".mtx") || ends_with(t->name, ".mtx.gz"))

@@ -122,7 +122,15 @@ static int inflate_some(z_stream *z, const rt_text *from, rt_text *to, int64_t c
     return result;
 }
 
-/* Members follow one another; bytes after the last that begin no member are padding and are ignored, as gzip does. */
+static bool zeros(const Bytef *p, int64_t n) {
+    while (n > 0 && *p == 0) {
+        p++;
+        n--;
+    }
+    return n == 0;
+}
+
+/* Members follow one another; after the last there may be zeros, with which tapes and disks pad, and nothing else. */
 static tiga_status inflate_all(tiga_context *ctx, z_stream *z, const rt_text *from, rt_text *to) {
     int64_t cap = 0;
     tiga_status status = grow(ctx, to, &cap, from->len * 4 + 4096);
@@ -131,6 +139,9 @@ static tiga_status inflate_all(tiga_context *ctx, z_stream *z, const rt_text *fr
         int64_t left = from->len - (int64_t)(z->next_in - (const Bytef *)from->data);
         if (result == Z_STREAM_END) {
             bool another = left >= 2 && z->next_in[0] == 0x1f && z->next_in[1] == 0x8b;
+            if (!another && !zeros(z->next_in, left))
+                return rt_fail(ctx, TIGA_E_FORMAT, "%s: garbage after the end of the gzip data (bytes: %lld)", to->name,
+                               (long long)left);
             if (!another || inflateReset(z) != Z_OK)
                 return TIGA_OK;
         } else if (result == Z_MEM_ERROR) {

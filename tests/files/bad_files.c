@@ -80,6 +80,31 @@ static void check_all_bad(tiga_context *ctx, const char *folder) {
     }
 }
 
+/* Who wants no values gets archives with any type of them, but none whose lengths disagree. */
+static void check_without_values(tiga_context *ctx, const char *folder) {
+    static const struct {
+        const char *name;
+        tiga_status status;
+    } cases[] = {{"short_data.npz", TIGA_E_FORMAT},
+                 {"long_data.npz", TIGA_E_FORMAT},
+                 {"long_indices.npz", TIGA_E_FORMAT},
+                 {"complex_data.npz", TIGA_OK},
+                 {"no_data.npz", TIGA_OK}};
+    char path[4096];
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        tiga_graph *g = NULL;
+        snprintf(path, sizeof path, "%s/bad/%s", folder, cases[i].name);
+        tiga_error_clear(ctx);
+        tiga_status got = tiga_graph_read(ctx, path, NULL, &g, NULL);
+        if (got != cases[i].status || (got == TIGA_OK) != (g != NULL) ||
+            (got == TIGA_OK) == (*tiga_error_text(ctx) != 0)) {
+            printf("%s without values: %s %s\n", cases[i].name, status_name(got), tiga_error_text(ctx));
+            n_failures++;
+        }
+        tiga_graph_free(g);
+    }
+}
+
 static void parse(tiga_context *ctx, const char *name, const char *bytes, size_t n) {
     tiga_array a = {0};
     tiga_graph *g = NULL;
@@ -133,6 +158,7 @@ int main(int argc, char **argv) {
     if (argc != 2 || tiga_context_new(NULL, &ctx) != TIGA_OK)
         return 2;
     check_all_bad(ctx, argv[1]);
+    check_without_values(ctx, argv[1]);
     ctx->memory_limit = 64 << 20;
     snprintf(path, sizeof path, "%s/good", argv[1]);
     DIR *d = opendir(path);

@@ -161,6 +161,41 @@ Test(files, gzip_of_several_members) {
     unlink(name);
 }
 
+/* `extra` after the first edge's file: what the reader says. */
+static tiga_status read_with_tail(const char *extra, size_t n) {
+    zip_text("0 1\n", gzopen(path, "wb"));
+    FILE *f = fopen(path, "ab");
+    cr_assert(f && fwrite(extra, 1, n, f) == n && fclose(f) == 0);
+    base_str s = {0};
+    cr_assert(base_file_read(path, &s, NULL));
+    tiga_graph *g;
+    tiga_error_clear(ctx);
+    tiga_status status = rt_graph_parse(ctx, "g.txt.gz", s.data, (int64_t)s.len, &g, NULL);
+    tiga_graph_free(g);
+    base_str_fini(&s);
+    return status;
+}
+
+Test(files, gzip_with_a_tail) {
+    static const char zeros[1000];
+    cr_assert_eq(read_with_tail(zeros, sizeof zeros), TIGA_OK, "%s", tiga_error_text(ctx));
+    cr_assert_eq(read_with_tail("\n", 1), TIGA_E_FORMAT);
+    cr_assert(strstr(tiga_error_text(ctx), "garbage after the end of the gzip data (bytes: 1)"));
+    cr_assert_eq(read_with_tail("\0\0\x1f\x8b", 4), TIGA_E_FORMAT);
+    cr_assert_eq(read_with_tail("\x1f\x8b", 2), TIGA_E_FORMAT); /* a member that is only begun */
+    cr_assert(strstr(tiga_error_text(ctx), "truncated"), "%s", tiga_error_text(ctx));
+}
+
+#define MARK "\xef\xbb\xbf"
+Test(files, byte_order_marks) {
+    check("g.mtx", MARK MM "real general\n2 2 1\n1 2 0.5\n", "2x2: 0<1=0.5f");
+    check("g.txt", MARK "0 1\n", "2x2: 1<0");
+    check("g.csv", MARK "# c\n0,1,5\n", "2x2: 1<0=5");
+    tiga_graph *g;
+    cr_assert_eq(rt_graph_parse(ctx, "g.txt", MARK MARK "0 1\n", 10, &g, NULL), TIGA_E_FORMAT);
+    cr_assert_eq(rt_graph_parse(ctx, "g.txt", "\xef\xbb", 2, &g, NULL), TIGA_E_FORMAT);
+}
+
 static void note(void *user, double fraction) {
     double *last = user;
     cr_assert(fraction >= *last && fraction <= 1);
