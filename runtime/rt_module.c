@@ -1,4 +1,4 @@
-/* Loading compiled modules.  The file is looked at before the loader gets it (what it is, which machine it is for); the
+/* Loading compiled modules.  The file is looked at before the loader gets it (what it is, which machine it is for, whether it is whole); the
  * function that returns the table is the only code that runs before ABI version and processor features are checked. */
 #include "runtime/runtime.h"
 
@@ -6,8 +6,10 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #if defined(__x86_64__)
@@ -18,21 +20,101 @@ enum { HERE = EM_AARCH64 };
 enum { HERE = EM_NONE };
 #endif
 
-static tiga_status check_file(tiga_context *ctx, const char *path) {
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+enum { HERE_DATA = ELFDATA2LSB };
+#else
+enum { HERE_DATA = ELFDATA2MSB };
+#endif
+
+/* Whether a file of `size` bytes has n bytes at `at`. */
+static bool within(uint64_t at, uint64_t n, uint64_t size) { return at <= size && n <= size - at; }
+
+static bool read_at(int fd, void *to, size_t n, uint64_t at) {
+    size_t done = 0;
+    while (done < n) {
+        ssize_t got = pread(fd, (char *)to + done, n - done, (off_t)(at + done));
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0) {
+            errno = got ? errno : EIO; /* shorter than fstat said */
+            return false;
+        }
+        done += (size_t)got;
+    }
+    return true;
+}
+
+static tiga_status fail_truncated(tiga_context *ctx, const char *path, uint64_t size) {
+    return rt_fail(ctx, TIGA_E_MODULE, "%s: truncated: a shared object that ends after %llu bytes", path,
+                   (unsigned long long)size);
+}
+
+/* The loader maps what the program headers say without asking whether the file goes that far; to touch a page beyond
+ * its end kills the process.  Linkers put the table of sections last: where it is cut, the file was not written whole. */
+static tiga_status check_extent(tiga_context *ctx, const char *path, int fd, const Elf64_Ehdr *head, uint64_t size) {
+    uint64_t n_sections = (uint64_t)head->e_shnum * head->e_shentsize;
+    if (head->e_phnum && head->e_phentsize != sizeof(Elf64_Phdr))
+        return rt_fail(ctx, TIGA_E_MODULE, "%s: a damaged shared object: program headers of %d bytes", path,
+                       head->e_phentsize);
+    if (!within(head->e_phoff, (uint64_t)head->e_phnum * sizeof(Elf64_Phdr), size) ||
+        (head->e_shoff && !within(head->e_shoff, n_sections, size)))
+        return fail_truncated(ctx, path, size);
+    bool dynamic = false;
+    for (int i = 0; i < head->e_phnum; i++) {
+        Elf64_Phdr part;
+        if (!read_at(fd, &part, sizeof part, head->e_phoff + (uint64_t)i * sizeof part))
+            return rt_fail(ctx, TIGA_E_FILE, "%s: cannot read: %s", path, strerror(errno));
+        if (part.p_filesz && part.p_type != PT_NULL && !within(part.p_offset, part.p_filesz, size))
+            return fail_truncated(ctx, path, size);
+        dynamic |= part.p_type == PT_DYNAMIC && part.p_filesz;
+    }
+    return dynamic ? TIGA_OK : rt_fail(ctx, TIGA_E_MODULE, "%s: a damaged shared object: no dynamic section", path);
+}
+
+/* Of any class and byte order: the first 20 bytes of the header have one layout. */
+static tiga_status check_head(tiga_context *ctx, const char *path, const Elf64_Ehdr *head, uint64_t size) {
+    size_t known = size < sizeof *head ? (size_t)size : sizeof *head;
+    if (known < SELFMAG || memcmp(head->e_ident, ELFMAG, SELFMAG) != 0)
+        return rt_fail(ctx, TIGA_E_MODULE, "%s: not a shared object", path);
+    if (known < offsetof(Elf64_Ehdr, e_version))
+        return fail_truncated(ctx, path, size);
+    bool foreign = head->e_ident[EI_DATA] != HERE_DATA;
+    int machine = foreign ? __builtin_bswap16(head->e_machine) : head->e_machine;
+    int type = foreign ? __builtin_bswap16(head->e_type) : head->e_type;
+    if (type != ET_DYN)
+        return rt_fail(ctx, TIGA_E_MODULE, "%s: not a shared object", path);
+    if (foreign || head->e_ident[EI_CLASS] != ELFCLASS64 || (HERE != EM_NONE && machine != HERE))
+        return rt_fail(ctx, TIGA_E_TARGET,
+                       "%s: a shared object for another kind of processor (ELF machine %d, %s bits, %s-endian)", path,
+                       machine, head->e_ident[EI_CLASS] == ELFCLASS64 ? "64" : "32",
+                       head->e_ident[EI_DATA] == ELFDATA2LSB ? "little" : "big");
+    return known < sizeof *head ? fail_truncated(ctx, path, size) : TIGA_OK;
+}
+
+static tiga_status check_open(tiga_context *ctx, const char *path, int fd) {
+    struct stat st;
     Elf64_Ehdr head;
-    int fd = base_inject_hit(BASE_INJECT_FILE) ? (errno = EIO, -1) : open(path, O_RDONLY | O_CLOEXEC);
+    memset(&head, 0, sizeof head);
+    if (fstat(fd, &st) != 0)
+        return rt_fail(ctx, TIGA_E_FILE, "%s: cannot read: %s", path, strerror(errno));
+    if (!S_ISREG(st.st_mode))
+        return rt_fail(ctx, TIGA_E_MODULE, "%s: not a shared object, %s", path,
+                       S_ISDIR(st.st_mode) ? "a folder" : "not even a regular file");
+    uint64_t size = (uint64_t)st.st_size;
+    if (!read_at(fd, &head, size < sizeof head ? (size_t)size : sizeof head, 0))
+        return rt_fail(ctx, TIGA_E_FILE, "%s: cannot read: %s", path, strerror(errno));
+    tiga_status status = check_head(ctx, path, &head, size);
+    return status == TIGA_OK ? check_extent(ctx, path, fd, &head, size) : status;
+}
+
+static tiga_status check_file(tiga_context *ctx, const char *path) {
+    /* not to wait for somebody to write into a pipe */
+    int fd = base_inject_hit(BASE_INJECT_FILE) ? (errno = EIO, -1) : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return rt_fail(ctx, TIGA_E_FILE, "%s: cannot open: %s", path, strerror(errno));
-    ssize_t n = read(fd, &head, sizeof head);
+    tiga_status status = check_open(ctx, path, fd);
     close(fd);
-    if (n < 0)
-        return rt_fail(ctx, TIGA_E_FILE, "%s: cannot read: %s", path, strerror(errno));
-    if (n < (ssize_t)sizeof head || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_type != ET_DYN)
-        return rt_fail(ctx, TIGA_E_MODULE, "%s: not a shared object", path);
-    if (HERE != EM_NONE && (head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_machine != HERE))
-        return rt_fail(ctx, TIGA_E_TARGET, "%s: a shared object for another kind of processor (ELF machine %d)", path,
-                       head.e_machine);
-    return TIGA_OK;
+    return status;
 }
 
 static tiga_status check_info(tiga_context *ctx, const char *who, const tiga_module_info *info) {

@@ -2,10 +2,18 @@
 #include "runtime/runtime.h"
 
 #include <criterion/criterion.h>
+#include <elf.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#if defined(__aarch64__)
+enum { HERE_MACHINE = EM_AARCH64 };
+#else
+enum { HERE_MACHINE = EM_X86_64 };
+#endif
 
 static tiga_context *ctx;
 static char path[64];
@@ -120,10 +128,39 @@ Test(module, files_that_are_no_modules) {
     head[16] = 3;   /* ET_DYN */
     head[18] = 243; /* RISC-V */
     write_file(head, sizeof head);
-    FAILS(tiga_module_load(ctx, path, &m), TIGA_E_TARGET, "another kind of processor (ELF machine 243)");
-    head[18] = 62;
+    FAILS(tiga_module_load(ctx, path, &m), TIGA_E_TARGET,
+          "another kind of processor (ELF machine 243, 64 bits, little");
+    head[18] = HERE_MACHINE;
+    head[4] = 1;
     write_file(head, sizeof head);
-    FAILS(tiga_module_load(ctx, path, &m), TIGA_E_MODULE, "cannot load");
+    FAILS(tiga_module_load(ctx, path, &m), TIGA_E_TARGET, "32 bits, little-endian");
+    head[4] = 2;
+    head[5] = 2; /* big-endian, and so the numbers */
+    head[16] = 0;
+    head[17] = 3;
+    head[18] = 0;
+    head[19] = 22; /* S/390 */
+    write_file(head, sizeof head);
+    FAILS(tiga_module_load(ctx, path, &m), TIGA_E_TARGET, "ELF machine 22, 64 bits, big-endian");
+    write_file(head, 20);
+    FAILS(tiga_module_load(ctx, path, &m), TIGA_E_TARGET, "big-endian");
+    head[5] = 1;
+    head[16] = 1; /* ET_REL */
+    head[17] = 0;
+    head[18] = HERE_MACHINE;
+    head[19] = 0;
+    write_file(head, sizeof head);
+    FAILS(tiga_module_load(ctx, path, &m), TIGA_E_MODULE, "not a shared object");
+    head[16] = 3;
+    write_file(head, sizeof head);
+    FAILS(tiga_module_load(ctx, path, &m), TIGA_E_MODULE, "no dynamic section");
+    write_file(head, 63);
+    FAILS(tiga_module_load(ctx, path, &m), TIGA_E_MODULE, "truncated: a shared object that ends after 63 bytes");
+    FAILS(tiga_module_load(ctx, "/tmp", &m), TIGA_E_MODULE, "/tmp: not a shared object, a folder");
+    FAILS(tiga_module_load(ctx, "/dev/null", &m), TIGA_E_MODULE, "not even a regular file");
+    unlink(path);
+    cr_assert_eq(mkfifo(path, 0600), 0);
+    FAILS(tiga_module_load(ctx, path, &m), TIGA_E_MODULE, "not even a regular file"); /* and does not wait */
     FAILS(tiga_module_load(ctx, NULL, &m), TIGA_E_ARGUMENT, "NULL");
     base_inject_at(BASE_INJECT_FILE, 1);
     FAILS(tiga_module_load(ctx, path, &m), TIGA_E_FILE, "cannot open");
@@ -173,4 +210,44 @@ Test(module, shared_objects) {
     cr_assert(build("#include <stddef.h>\nconst void *tiga_module_info_v1(void);\nconst void "
                     "*tiga_module_info_v1(void) { return NULL; }\n"));
     FAILS(tiga_module_load(ctx, path, &m), TIGA_E_MODULE, "has no table");
+}
+
+static void load_truncated(size_t n) {
+    tiga_module *m;
+    cr_assert_eq(truncate(path, (off_t)n), 0);
+    tiga_error_clear(ctx);
+    cr_assert_eq(tiga_module_load(ctx, path, &m), TIGA_E_MODULE, "%zu bytes: %s", n, tiga_error_text(ctx));
+    cr_assert(strstr(tiga_error_text(ctx), n < 20 ? "shared object" : "truncated"), "%s", tiga_error_text(ctx));
+}
+
+/* The loader would map what is not there, and the first touch of it would kill the process. */
+Test(module, truncated_anywhere) {
+    cr_assert(build("int nothing(void);\nint filler[3000] = {1};\nint nothing(void) { return filler[0]; }\n"));
+    base_str s = {0};
+    cr_assert(base_file_read(path, &s, NULL));
+    cr_assert_gt(s.len, 20000);
+    for (size_t n = s.len - 1; n > 0; n -= n > 700 && n < s.len - 200 ? 7 : 1)
+        load_truncated(n);
+    tiga_module *m;
+    Elf64_Ehdr head;
+    memcpy(&head, s.data, sizeof head);
+    for (int i = 0; i < head.e_phnum; i++) { /* whole, but the headers speak of more, or of what overflows */
+        Elf64_Phdr part;
+        char *at = s.data + head.e_phoff + (size_t)i * sizeof part;
+        memcpy(&part, at, sizeof part);
+        if (part.p_filesz == 0)
+            continue;
+        Elf64_Phdr bad = part;
+        bad.p_filesz = i % 2 ? UINT64_MAX : s.len;
+        bad.p_offset += 1;
+        memcpy(at, &bad, sizeof bad);
+        write_file(s.data, s.len);
+        FAILS(tiga_module_load(ctx, path, &m), TIGA_E_MODULE, "truncated");
+        memcpy(at, &part, sizeof part);
+    }
+    head.e_phentsize = 32;
+    memcpy(s.data, &head, sizeof head);
+    write_file(s.data, s.len);
+    FAILS(tiga_module_load(ctx, path, &m), TIGA_E_MODULE, "program headers of 32 bytes");
+    base_str_fini(&s);
 }
