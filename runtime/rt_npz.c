@@ -2,10 +2,7 @@
  * sources of destination i.  Written members are stored, not deflated: they are read at the speed of the disk. */
 #include "runtime/runtime.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 #include <zip.h>
 
 typedef struct member {
@@ -21,17 +18,35 @@ static void member_fini(member *m) {
     memset(m, 0, sizeof *m);
 }
 
+/* In our words: libzip's differ from version to version. */
+static tiga_status fail_zip(tiga_context *ctx, const char *name, const zip_error_t *error) {
+    switch (zip_error_code_zip(error)) {
+    case ZIP_ER_MEMORY:
+        return rt_fail(ctx, TIGA_E_MEMORY, "%s: out of memory", name);
+    case ZIP_ER_CRC:
+        return rt_fail(ctx, TIGA_E_FORMAT, "%s: damaged: the checksum is wrong", name);
+    case ZIP_ER_COMPNOTSUPP:
+        return rt_fail(ctx, TIGA_E_UNSUPPORTED, "%s: this method of compression is not supported", name);
+    case ZIP_ER_ENCRNOTSUPP:
+    case ZIP_ER_NOPASSWD:
+    case ZIP_ER_WRONGPASSWD:
+        return rt_fail(ctx, TIGA_E_UNSUPPORTED, "%s: encrypted members are not supported", name);
+    default:
+        return rt_fail(ctx, TIGA_E_FORMAT, "%s: damaged or truncated zip archive", name);
+    }
+}
+
 static tiga_status read_member(tiga_context *ctx, zip_t *z, zip_int64_t index, member *m) {
     zip_stat_t st;
     const char *name = base_str_text(&m->name);
     if (zip_stat_index(z, (zip_uint64_t)index, 0, &st) != 0 || !(st.valid & ZIP_STAT_SIZE) || st.size > INT64_MAX)
-        return rt_fail(ctx, TIGA_E_FORMAT, "%s: %s", name, zip_strerror(z));
+        return fail_zip(ctx, name, zip_get_error(z));
     tiga_status status = rt_mem_take(ctx, (int64_t)st.size, 1, false, name, (void **)&m->bytes);
     if (status != TIGA_OK)
         return status;
     zip_file_t *f = zip_fopen_index(z, (zip_uint64_t)index, 0);
     if (!f)
-        return rt_fail(ctx, TIGA_E_FORMAT, "%s: %s", name, zip_strerror(z));
+        return fail_zip(ctx, name, zip_get_error(z));
     zip_int64_t n = 1;
     while (n > 0 && m->n < (int64_t)st.size) {
         n = zip_fread(f, m->bytes + m->n, st.size - (zip_uint64_t)m->n);
@@ -40,8 +55,10 @@ static tiga_status read_member(tiga_context *ctx, zip_t *z, zip_int64_t index, m
     char extra;
     if (n > 0 && zip_fread(f, &extra, 1) < 0) /* the checksum is compared at the end */
         n = -1;
-    if (n < 0 || m->n != (int64_t)st.size)
-        status = rt_fail(ctx, TIGA_E_FORMAT, "%s: %s", name, n < 0 ? zip_file_strerror(f) : "ends early");
+    if (n < 0)
+        status = fail_zip(ctx, name, zip_file_get_error(f));
+    else if (m->n != (int64_t)st.size)
+        status = rt_fail(ctx, TIGA_E_FORMAT, "%s: ends early", name);
     zip_fclose(f);
     return status;
 }
@@ -209,9 +226,7 @@ tiga_status rt_npz_parse(tiga_context *ctx, const rt_text *t, tiga_graph **out, 
     zip_t *z = source ? zip_open_from_source(source, ZIP_RDONLY, &error) : NULL;
     tiga_status status;
     if (!z) {
-        bool memory = zip_error_code_zip(&error) == ZIP_ER_MEMORY;
-        status = rt_fail(ctx, memory ? TIGA_E_MEMORY : TIGA_E_FORMAT, "%s: damaged or truncated zip archive: %s",
-                         t->name, zip_error_strerror(&error));
+        status = fail_zip(ctx, t->name, &error);
         zip_source_free(source);
     } else {
         status = parse(ctx, z, t->name, out, values);
@@ -223,41 +238,30 @@ tiga_status rt_npz_parse(tiga_context *ctx, const rt_text *t, tiga_graph **out, 
 
 /* ---- writing ---- */
 typedef struct output {
-    base_str head[5];
+    rt_zip_member members[RT_ZIP_MEMBERS];
     tiga_array offsets, ones;
 } output;
 
-/* A member of two pieces of memory that stay where they are until the archive is closed. */
-static bool add(zip_t *z, const char *name, const base_str *head, const void *data, int64_t n_bytes) {
-    zip_buffer_fragment_t parts[2] = {{(zip_uint8_t *)head->data, head->len},
-                                      {(zip_uint8_t *)(uintptr_t)data, (zip_uint64_t)n_bytes}};
-    zip_source_t *s = zip_source_buffer_fragment(z, parts, n_bytes ? 2 : 1, 0);
-    if (!s)
-        return false;
-    zip_int64_t index = zip_file_add(z, name, s, 0);
-    if (index < 0) {
-        zip_source_free(s);
-        return false;
-    }
-    zip_file_set_mtime(z, (zip_uint64_t)index, 315532800, 0); /* 1980: the same bytes every time */
-    return zip_set_file_compression(z, (zip_uint64_t)index, ZIP_CM_STORE, 0) == 0;
-}
-
-static bool add_text(zip_t *z, base_str *head) { /* array(b'csr') */
+static void set_text(rt_zip_member *m) { /* array(b'csr') */
     const char *dict = "{'descr': '|S3', 'fortran_order': False, 'shape': (), }";
     char first[10] = "\x93NUMPY\x01";
     size_t length = 118; /* 10 + 118 is a multiple of 64 */
     first[8] = (char)length;
-    base_str_add_n(head, first, 10);
-    base_str_add(head, dict);
+    m->name = "format.npy";
+    m->data = "csr";
+    m->n = 3;
+    base_str_add_n(&m->head, first, 10);
+    base_str_add(&m->head, dict);
     for (size_t i = strlen(dict); i + 1 < length; i++)
-        base_str_add(head, " ");
-    base_str_add(head, "\n");
-    return !head->failed && add(z, "format.npy", head, "csr", 3);
+        base_str_add(&m->head, " ");
+    base_str_add(&m->head, "\n");
 }
 
-static bool add_array(zip_t *z, const char *name, base_str *head, const tiga_array *a) {
-    return rt_npy_write_header(head, a->dtype, a->rank, a->shape) && add(z, name, head, a->data, tiga_array_bytes(a));
+static void set_array(rt_zip_member *m, const char *name, const tiga_array *a) {
+    m->name = name;
+    m->data = a->data;
+    m->n = tiga_array_bytes(a);
+    m->head.failed |= !rt_npy_write_header(&m->head, a->dtype, a->rank, a->shape);
 }
 
 /* SciPy wants indptr and indices of one type; int32 when both fit. */
@@ -276,16 +280,8 @@ static tiga_status prepare(tiga_context *ctx, const tiga_csr *c, bool narrow, bo
     return status;
 }
 
-static tiga_status close_archive(tiga_context *ctx, zip_t *z, const char *path, bool good) {
-    if (good && !base_inject_hit(BASE_INJECT_FILE) && zip_close(z) == 0)
-        return TIGA_OK;
-    tiga_status status = rt_fail(ctx, TIGA_E_FILE, "%s: cannot write: %s", path, zip_strerror(z));
-    zip_discard(z);
-    return status;
-}
-
-static tiga_status write_archive(tiga_context *ctx, const char *temporary, const char *path, const tiga_csr *c,
-                                 const tiga_array *values, output *o) {
+static tiga_status write_archive(tiga_context *ctx, const char *path, const tiga_csr *c, const tiga_array *values,
+                                 output *o) {
     bool narrow = c->source_bits == 32 && c->n_edges <= INT32_MAX && c->n_dst <= INT32_MAX;
     tiga_array wide_sources = {0};
     tiga_status status = prepare(ctx, c, narrow, !values, o);
@@ -299,16 +295,14 @@ static tiga_status write_archive(tiga_context *ctx, const char *temporary, const
     tiga_array offsets =
         narrow ? o->offsets : tiga_array_borrow((void *)(uintptr_t)c->offsets, TIGA_I64, 1, &n_offsets);
     tiga_array sizes = tiga_array_borrow(shape, TIGA_I64, 1, &two);
-    int code = 0;
-    zip_t *z = status == TIGA_OK ? zip_open(temporary, ZIP_CREATE | ZIP_TRUNCATE, &code) : NULL;
-    if (status == TIGA_OK && !z)
-        status = rt_fail(ctx, TIGA_E_FILE, "%s: cannot create: %s", path, strerror(errno));
-    if (z)
-        status = close_archive(ctx, z, path,
-                               add_array(z, "indices.npy", &o->head[0], &sources) &&
-                                   add_array(z, "indptr.npy", &o->head[1], &offsets) && add_text(z, &o->head[2]) &&
-                                   add_array(z, "shape.npy", &o->head[3], &sizes) &&
-                                   add_array(z, "data.npy", &o->head[4], values ? values : &o->ones));
+    if (status == TIGA_OK) {
+        set_array(&o->members[0], "indices.npy", &sources);
+        set_array(&o->members[1], "indptr.npy", &offsets);
+        set_text(&o->members[2]);
+        set_array(&o->members[3], "shape.npy", &sizes);
+        set_array(&o->members[4], "data.npy", values ? values : &o->ones);
+        status = rt_zip_write(ctx, path, o->members, RT_ZIP_MEMBERS, 0);
+    }
     tiga_array_free(&wide_sources);
     return status;
 }
@@ -334,15 +328,9 @@ tiga_status tiga_graph_write_npz(tiga_context *ctx, const char *path, tiga_graph
         return status;
     output o;
     memset(&o, 0, sizeof o);
-    base_str temporary = {0};
-    base_str_addf(&temporary, "%s.%ld.tmp", path, (long)getpid());
-    status = temporary.failed ? rt_fail(ctx, TIGA_E_MEMORY, "%s: out of memory", path)
-                              : write_archive(ctx, temporary.data, path, &g->csr, values, &o);
-    if (status == TIGA_OK)
-        status = rt_file_commit(ctx, temporary.data, path);
-    base_str_fini(&temporary);
-    for (int i = 0; i < 5; i++)
-        base_str_fini(&o.head[i]);
+    status = write_archive(ctx, path, &g->csr, values, &o);
+    for (int i = 0; i < RT_ZIP_MEMBERS; i++)
+        base_str_fini(&o.members[i].head);
     tiga_array_free(&o.offsets);
     tiga_array_free(&o.ones);
     return status;

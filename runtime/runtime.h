@@ -189,9 +189,19 @@ typedef struct rt_part {
     const void *bytes;
     int64_t n;
 } rt_part;
+/* Follows symbolic links, keeps the mode of a file that is there, writes into what is not a regular file as it is. */
 tiga_status rt_file_write(tiga_context *ctx, const char *path, const rt_part *parts, int n_parts);
-tiga_status rt_file_commit(tiga_context *ctx, const char *temporary,
-                           const char *path); /* fsync, rename, fsync folder */
+
+/* ---- rt_zip.c: archives of stored members ---------------------------------------------------------------------------------- */
+enum { RT_ZIP_MEMBERS = 5 };
+typedef struct rt_zip_member {
+    const char *name;
+    base_str head; /* `head` and then `n` bytes of `data` */
+    const void *data;
+    int64_t n;
+} rt_zip_member;
+/* n <= RT_ZIP_MEMBERS.  limit: what is as large is written as zip64; 0: 2^32 - 1, as it must be (less in tests). */
+tiga_status rt_zip_write(tiga_context *ctx, const char *path, const rt_zip_member *members, int n, int64_t limit);
 
 /* ---- rt_launch.c ------------------------------------------------------------------------------------------------------------ */
 typedef struct rt_launch {

@@ -2,9 +2,13 @@
 #include "runtime/runtime.h"
 
 #include <criterion/criterion.h>
+#include <dirent.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -259,9 +263,174 @@ Test(files, npz_writing_fails_cleanly) {
             break;
         cr_assert_eq(status, TIGA_E_FILE);
         cr_assert_neq(access(path, F_OK), 0); /* nothing half-written under the name */
-        cr_assert_lt(k, 20);
+        cr_assert_lt(k, 40);
     }
     tiga_graph_free(g);
+}
+
+/* ---- where the output goes ---- */
+static char folder[64];
+static void open_folder(void) {
+    open_context();
+    snprintf(folder, sizeof folder, "/tmp/tiga_places_XXXXXX");
+    cr_assert(mkdtemp(folder) && chdir(folder) == 0);
+}
+static int n_files(void) {
+    int n = 0;
+    DIR *d = opendir(folder);
+    for (struct dirent *e; d && (e = readdir(d));)
+        n += e->d_name[0] != '.';
+    closedir(d);
+    return n;
+}
+static void close_folder(void) {
+    DIR *d = opendir(folder);
+    for (struct dirent *e; d && (e = readdir(d));)
+        unlink(e->d_name);
+    closedir(d);
+    cr_assert(chdir("/") == 0);
+    rmdir(folder);
+    close_context();
+}
+TestSuite(places, .init = open_folder, .fini = close_folder);
+
+static tiga_status write_small(const char *to) {
+    tiga_graph *g;
+    cr_assert_eq(tiga_graph_local(ctx, 10, 2, &g), TIGA_OK);
+    tiga_error_clear(ctx);
+    tiga_status status = tiga_graph_write_npz(ctx, to, g, NULL);
+    tiga_graph_free(g);
+    return status;
+}
+
+static void is_small(const char *name) {
+    tiga_graph *g;
+    cr_assert_eq(tiga_graph_read(ctx, name, NULL, &g, NULL), TIGA_OK, "%s", tiga_error_text(ctx));
+    cr_assert_eq(tiga_graph_csr(g)->n_edges, 20);
+    tiga_graph_free(g);
+}
+
+static mode_t mode_of(const char *name) {
+    struct stat st;
+    cr_assert_eq(lstat(name, &st), 0, "%s", name);
+    return st.st_mode;
+}
+
+static void touch(const char *name, const char *text, mode_t mode) {
+    FILE *f = fopen(name, "w");
+    cr_assert(f && fputs(text, f) >= 0 && fclose(f) == 0 && chmod(name, mode) == 0);
+}
+
+Test(places, symbolic_links_stay) {
+    touch("real.npz", "old", 0640);
+    cr_assert(symlink("real.npz", "near") == 0 && symlink("near", "far") == 0);
+    cr_assert_eq(write_small("far"), TIGA_OK, "%s", tiga_error_text(ctx));
+    cr_assert(S_ISLNK(mode_of("far")) && S_ISLNK(mode_of("near")));
+    cr_assert_eq(mode_of("real.npz"), S_IFREG | 0640);
+    is_small("real.npz");
+    cr_assert_eq(n_files(), 3);
+    char absolute[128];
+    snprintf(absolute, sizeof absolute, "%s/made.npz", folder);
+    cr_assert(symlink(absolute, "to_nothing") == 0 && symlink("./to_nothing", "far_to_nothing") == 0);
+    cr_assert_eq(write_small("./far_to_nothing"), TIGA_OK, "%s", tiga_error_text(ctx));
+    cr_assert(S_ISLNK(mode_of("to_nothing")) && S_ISLNK(mode_of("far_to_nothing")));
+    is_small("made.npz");
+    cr_assert(symlink("around", "around") == 0 && symlink("no/such/place", "lost") == 0);
+    cr_assert_eq(write_small("around"), TIGA_E_FILE);
+    cr_assert(strstr(tiga_error_text(ctx), "around: cannot write: Too many levels"), "%s", tiga_error_text(ctx));
+    cr_assert_eq(write_small("lost"), TIGA_E_FILE);
+    cr_assert(strstr(tiga_error_text(ctx), "lost: cannot create: No such file"), "%s", tiga_error_text(ctx));
+    cr_assert(S_ISLNK(mode_of("around")) && S_ISLNK(mode_of("lost")));
+    cr_assert_eq(write_small("."), TIGA_E_FILE);
+    cr_assert(strstr(tiga_error_text(ctx), "is a folder"), "%s", tiga_error_text(ctx));
+    cr_assert_eq(n_files(), 8);
+}
+
+Test(places, pipes_get_the_same_bytes) {
+    base_str s = {0};
+    char got[8192];
+    cr_assert_eq(write_small("g.npz"), TIGA_OK);
+    cr_assert(base_file_read("g.npz", &s, NULL));
+    cr_assert(mkfifo("pipe", 0600) == 0 && symlink("pipe", "to_pipe") == 0);
+    int fd = open("pipe", O_RDWR | O_NONBLOCK);
+    cr_assert_eq(write_small("to_pipe"), TIGA_OK, "%s", tiga_error_text(ctx));
+    cr_assert_eq(read(fd, got, sizeof got), (ssize_t)s.len);
+    cr_assert(memcmp(got, s.data, s.len) == 0);
+    close(fd);
+    cr_assert(S_ISFIFO(mode_of("pipe")) && S_ISLNK(mode_of("to_pipe")));
+    cr_assert_eq(n_files(), 3);
+    base_str_fini(&s);
+}
+
+/* Copies of /dev/full and /dev/null, where one may make them; they are still devices afterwards. */
+Test(places, devices_stay) {
+    if (mknod("full", S_IFCHR | 0666, makedev(1, 7)) != 0 || mknod("null", S_IFCHR | 0666, makedev(1, 3)) != 0)
+        cr_skip_test("only root makes devices");
+    int fd = open("null", O_WRONLY);
+    if (fd < 0)
+        cr_skip_test("no devices on this file system");
+    close(fd);
+    cr_assert_eq(write_small("null"), TIGA_OK, "%s", tiga_error_text(ctx));
+    cr_assert_eq(write_small("full"), TIGA_E_FILE);
+    cr_assert_str_eq(tiga_error_text(ctx), "full: cannot write: No space left on device");
+    cr_assert(S_ISCHR(mode_of("full")) && S_ISCHR(mode_of("null")));
+    cr_assert_eq(n_files(), 2);
+}
+
+Test(places, what_is_there_survives_every_failure) {
+    base_str s = {0};
+    touch("g.npz", "what was there", 0600);
+    for (uint64_t k = 1;; k++) {
+        base_inject_at(BASE_INJECT_FILE, k);
+        tiga_status status = write_small("g.npz");
+        base_inject_at(BASE_INJECT_FILE, 0);
+        cr_assert_eq(n_files(), 1, "a temporary file is left");
+        if (status == TIGA_OK) {
+            cr_assert_gt(k, 10); /* create, write each part, sync, rename */
+            break;
+        }
+        cr_assert_eq(status, TIGA_E_FILE);
+        cr_assert(strstr(tiga_error_text(ctx), "Input/output error"), "%s", tiga_error_text(ctx));
+        base_str_fini(&s);
+        cr_assert(base_file_read("g.npz", &s, NULL));
+        cr_assert_str_eq(s.data, "what was there");
+        cr_assert_lt(k, 40);
+    }
+    base_str_fini(&s);
+    is_small("g.npz");
+}
+
+/* Every header and number of zip64, as in an archive of more than 4 GiB. */
+Test(places, zip64) {
+    for (int64_t limit = 1; limit < 3000; limit = limit * 2 + 1) {
+        tiga_graph *g;
+        tiga_array v;
+        int64_t sizes[2] = {3, 4}, offsets[] = {0, 1, 1, 3}, two = 2, four = 4, three = 3;
+        int32_t sources[] = {3, 0, 2};
+        double values[] = {1, 2, 3};
+        tiga_array arrays[4] = {
+            tiga_array_borrow(sources, TIGA_I32, 1, &three), tiga_array_borrow(offsets, TIGA_I64, 1, &four),
+            tiga_array_borrow(sizes, TIGA_I64, 1, &two), tiga_array_borrow(values, TIGA_F64, 1, &three)};
+        static const char *const names[] = {"indices.npy", "indptr.npy", "shape.npy", "data.npy"};
+        rt_zip_member m[5] = {{.name = "format.npy", .data = "csr", .n = 3}};
+        const char *head = "\x93NUMPY\1\0\x36\0{'descr':'|S3','fortran_order':False,'shape':()}     \n";
+        base_str_add_n(&m[0].head, head, 10 + 54);
+        for (int i = 0; i < 4; i++) {
+            m[i + 1].name = names[i];
+            m[i + 1].data = arrays[i].data;
+            m[i + 1].n = tiga_array_bytes(&arrays[i]);
+            cr_assert(rt_npy_write_header(&m[i + 1].head, arrays[i].dtype, 1, arrays[i].shape));
+        }
+        cr_assert_eq(rt_zip_write(ctx, "g.npz", m, 5, limit), TIGA_OK);
+        cr_assert_eq(tiga_graph_read(ctx, "g.npz", NULL, &g, &v), TIGA_OK, "limit %d: %s", (int)limit,
+                     tiga_error_text(ctx));
+        cr_assert(memcmp(tiga_graph_csr(g)->sources, sources, sizeof sources) == 0);
+        cr_assert(memcmp(v.data, values, sizeof values) == 0);
+        tiga_array_free(&v);
+        tiga_graph_free(g);
+        for (int i = 0; i < 5; i++)
+            base_str_fini(&m[i].head);
+    }
 }
 
 static void every_allocation(const char *name, const char *bytes, int64_t n) {
