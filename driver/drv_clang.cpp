@@ -28,6 +28,7 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -36,7 +37,6 @@
 #include <mutex>
 #include <set>
 #include <string>
-#include <thread>
 #include <vector>
 
 LLD_HAS_DRIVER(elf)
@@ -383,6 +383,11 @@ std::string emit_copy(compiler &c, llvm::StringRef bitcode, const std::vector<in
     return c.emit(**copy, object);
 }
 
+template <class F> void *run_on_thread(void *f) {
+    (*static_cast<F *>(f))();
+    return nullptr;
+}
+
 bool compile_halves(const char *text, size_t n, const drv_clang_options *o, object_bytes objects[2], base_str *err) {
     std::string source(text, n);
     llvm::LLVMContext context;
@@ -400,10 +405,15 @@ bool compile_halves(const char *text, size_t n, const drv_clang_options *o, obje
     llvm::raw_svector_ostream out(bitcode);
     llvm::WriteBitcodeToFile(*m, out);
     std::string messages[2];
-    std::thread other([&] { messages[1] = emit_copy(c, bitcode, half, objects[1]); });
+    auto second = [&] { messages[1] = emit_copy(c, bitcode, half, objects[1]); };
+    pthread_t other; // without a second thread: one half after the other
+    bool apart = !pthread_create(&other, nullptr, run_on_thread<decltype(second)>, &second);
     keep(*m, half, 0);
     messages[0] = c.emit(*m, objects[0]);
-    other.join();
+    if (apart)
+        pthread_join(other, nullptr);
+    else
+        second();
     put(err, messages[0]);
     put(err, messages[1]);
     return !err->len;
@@ -447,19 +457,34 @@ class memory_file {
 class collecting_pipe {
   public:
     collecting_pipe() {
-        if (pipe2(ends, O_CLOEXEC))
+        if (pipe2(ends, O_CLOEXEC)) {
             ends[0] = ends[1] = -1;
-        else
-            reader = std::thread([this] { drain(); });
+            return;
+        }
+        // pthread_create tells of a failure; std::thread would end the process, exceptions being off.
+        int failed = pthread_create(
+            &reader, nullptr,
+            [](void *self) -> void * {
+                static_cast<collecting_pipe *>(self)->drain();
+                return nullptr;
+            },
+            this);
+        if (!failed)
+            return;
+        close(ends[0]);
+        close(ends[1]);
+        ends[0] = ends[1] = -1;
+        errno = failed;
     }
     ~collecting_pipe() { finish(); }
     bool ok() const { return ends[0] >= 0; }
     std::string path() const { return "/proc/self/fd/" + std::to_string(ends[1]); }
     std::string &finish() {
-        if (reader.joinable()) {
+        if (ok()) {
             close(ends[1]);
-            reader.join();
+            pthread_join(reader, nullptr);
             close(ends[0]);
+            ends[0] = ends[1] = -1;
         }
         return bytes;
     }
@@ -477,7 +502,7 @@ class collecting_pipe {
         }
     }
     int ends[2];
-    std::thread reader;
+    pthread_t reader;
     std::string bytes;
 };
 
@@ -541,7 +566,7 @@ bool link(const object_bytes *objects, size_t n, const char *soname, base_str *o
         args.push_back(in.back()->path());
     }
     if (!ok) {
-        base_str_addf(err, "cannot make a file in memory for the linker: %s", strerror(errno));
+        base_str_addf(err, "cannot make a file in memory or a thread for the linker: %s", strerror(errno));
         return false;
     }
     std::vector<const char *> raw;

@@ -127,6 +127,14 @@ class Outputs(CliTest):
         symbols = subprocess.run(["nm", "-D", "--defined-only", "n.so"], cwd=self.dir, check=True, capture_output=True).stdout
         self.assertTrue({s.split()[-1] for s in symbols.decode().splitlines()}.isdisjoint(names))
 
+    @unittest.skipIf(os.environ.get("TIGA_SANITIZE"), "the sanitizer's library must be the first that is loaded")
+    def test_no_threads_to_be_had(self):
+        self.write("none.c", "int pthread_create(void *t, const void *a, void *(*f)(void *), void *u) { return 11; /* EAGAIN */ }\n")
+        subprocess.run(["gcc", "-w", "-shared", "-fPIC", "none.c", "-o", "none.so"], cwd=self.dir, check=True)
+        r = self.run_tool(TIGAC, "m.tg", "-o", "m.so", env={"LD_PRELOAD": str(self.dir / "none.so")})
+        self.assertEqual(r.returncode, 3, r.stderr)  # said, not aborted
+        self.assertIn(b"thread", r.stderr)
+
     def test_many_kernels(self):
         # two thousand took hours when every name was compared with every other
         self.write("many.tg", "".join(f"kernel k{i}(src x: f32) -> f32 {{ return reduce sum(src.x * {i}) }}\n" for i in range(2000)))
