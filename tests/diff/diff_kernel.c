@@ -156,10 +156,8 @@ static void add_fold(gen *g) {
     ir_id id = pick(g);
     ir_type t = type_of(g, id);
     if (t.rank == 0) return;
-    unsigned axes = 1 + (unsigned)diff_below(g->r, (1 << t.rank) - 1);
-    /* only suffix-shaped results broadcast with everything else: fold all axes, or the last ones with the rest of size
-     * one kept out */
-    if (t.rank > 1 && axes != (1u << t.rank) - 1) axes = (1u << t.rank) - 1;
+    /* the first axes, all of them at times: what is left is a suffix, which broadcasts with everything else */
+    unsigned axes = (1u << (1 + diff_below(g->r, t.rank))) - 1;
     keep(g, fold_axes(g, id, axes, primitive_kind(g->r, t.dtype)));
 }
 

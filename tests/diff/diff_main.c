@@ -22,7 +22,7 @@ typedef struct options {
     int64_t functions;
     const char *only;
     const char *write_c; /* only this: the C of the first batch */
-    bool cuda, verbose;
+    bool cuda;
 } options;
 
 typedef struct batch {
