@@ -101,6 +101,8 @@ tiga_status rt_account_take(tiga_context *ctx, int64_t n_bytes, const char *what
     if (ctx->host_budget >= 0 && n_bytes > ctx->host_budget - ctx->host_live)
         return rt_fail(ctx, TIGA_E_BUDGET, "%s needs %lld bytes on the host; %lld of its budget of %lld are in use",
                        what, (long long)n_bytes, (long long)ctx->host_live, (long long)ctx->host_budget);
+    if (n_bytes > INT64_MAX - ctx->host_live)
+        return rt_fail(ctx, TIGA_E_MEMORY, "%s is larger than any memory", what);
     ctx->host_live += n_bytes;
     if (ctx->host_live > ctx->host_peak)
         ctx->host_peak = ctx->host_live;
