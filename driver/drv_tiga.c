@@ -34,6 +34,7 @@ static int exit_code(tiga_status status) {
     case TIGA_E_ABI:
     case TIGA_E_TARGET:
     case TIGA_E_UNSUPPORTED:
+    case TIGA_E_PROGRAM:
         return EXIT_INPUT;
     case TIGA_E_MEMORY:
     case TIGA_E_BUDGET:

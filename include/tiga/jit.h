@@ -1,0 +1,49 @@
+/* tiga: message functions from text to callable code inside this process.  Link with -ltigac -ltiga.
+ *
+ *     tiga_module *m;
+ *     tigac_result *why;
+ *     if (tiga_jit_source(ctx, text, strlen(text), NULL, &m, &why) != TIGA_OK)
+ *         show(why ? why->rendered : tiga_error_text(ctx));
+ *     tigac_result_free(why);
+ *     ... tiga_call(ctx, m, ...), tiga_prepare(ctx, m, ...) ...
+ *     tiga_module_free(m);
+ *
+ * No compiler is run, no file is read or written but those of the cache, if there is one. */
+#ifndef TIGA_JIT_H
+#define TIGA_JIT_H
+
+#include "tiga/cache.h"
+#include "tiga/compiler.h"
+#include "tiga/tiga.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tiga_jit_options {
+    size_t struct_bytes;     /* sizeof(tiga_jit_options) */
+    const char *file_name;   /* shown in diagnostics; ending in .ir: the text is IR */
+    const char *cpu;         /* LLVM's name of a processor, or "native" */
+    int opt_level;           /* 0 .. 3 */
+    int warnings_are_errors;
+    const tigac_define *defines;
+    size_t n_defines;
+    tiga_cache *cache;       /* NULL: compile every time */
+} tiga_jit_options;
+TIGA_API tiga_jit_options tiga_jit_defaults(void); /* "<text>", "native", opt_level 2 */
+
+/* Compiles n_bytes of text.  options may be NULL.  *out: a new module, the caller's, to be freed with tiga_module_free.
+ * result may be NULL; otherwise *result is NULL or owns the diagnostics (warnings too), to be freed with
+ * tigac_result_free.
+ * E_PROGRAM the text is wrong: diagnostics; E_ARGUMENT an option is wrong; E_MEMORY; E_INTERNAL a fault of ours.
+ * Threads: several at once, each with a context of its own. */
+TIGA_API tiga_status tiga_jit_source(tiga_context *ctx, const char *text, size_t n_bytes,
+                                     const tiga_jit_options *options, tiga_module **out, tigac_result **result);
+/* The same for a file; its path is the file name unless options say another.  E_FILE as well. */
+TIGA_API tiga_status tiga_jit_file(tiga_context *ctx, const char *path, const tiga_jit_options *options,
+                                   tiga_module **out, tigac_result **result);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
