@@ -28,6 +28,8 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <gnu/lib-names.h>
+#include <link.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -506,13 +508,17 @@ class collecting_pipe {
     std::string bytes;
 };
 
-// The file of this process that holds a function: the libm and libc that the module will meet again.
-std::string library_of(const char *symbol) {
-    Dl_info info;
-    void *at = dlsym(RTLD_DEFAULT, symbol);
-    if (!at || !dladdr(at, &info) || !info.dli_fname || info.dli_fname[0] != '/')
-        return "";
-    return access(info.dli_fname, R_OK) ? "" : info.dli_fname;
+// The file that a library of this process was loaded from: the libm and libc that the module will meet again.  By name,
+// because the address of a function may be a jump table of the program itself.
+std::string library_of(const char *name) {
+    void *handle = dlopen(name, RTLD_LAZY | RTLD_NOLOAD);
+    link_map *map = nullptr;
+    std::string path;
+    if (handle && !dlinfo(handle, RTLD_DI_LINKMAP, &map) && map && map->l_name[0] == '/')
+        path = map->l_name;
+    if (handle)
+        dlclose(handle);
+    return access(path.c_str(), R_OK) ? "" : path;
 }
 
 std::vector<std::string> lld_arguments(const std::string &out, const char *soname) {
@@ -541,8 +547,8 @@ std::vector<std::string> lld_arguments(const std::string &out, const char *sonam
     if (soname)
         args.insert(args.end(), {"-soname", soname});
     bool complete = true;
-    for (const char *symbol : {"expm1", "getpid"}) {
-        std::string lib = library_of(symbol);
+    for (const char *name : {LIBM_SO, LIBC_SO}) {
+        std::string lib = library_of(name);
         if (lib.empty())
             complete = false;
         else

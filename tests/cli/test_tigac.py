@@ -4,9 +4,10 @@ import json
 import os
 import re
 import subprocess
+import sys
 import unittest
 
-from cli import SOURCE, TIGAC, WEIGHTED_SUM, CliTest
+from cli import BUILD, SOURCE, TIGAC, WEIGHTED_SUM, CliTest
 
 KINDS = ["c", "cuda", "header", "graph-ir", "loop-ir", "task-ir", "llvm-ir", "json"]
 
@@ -32,6 +33,21 @@ class Outputs(CliTest):
         self.assertLessEqual(needed, {"libm.so.6", "libc.so.6"})
         self.assertIn("libm.so.6", needed)
         self.assertIn("SONAME", text)
+
+    @unittest.skipIf(os.environ.get("TIGA_SANITIZE"), "Python is not instrumented")
+    def test_inside_python(self):
+        """The library in another program, one that defines functions of libm and libc as jump tables of its own."""
+        script = self.write("inside.py", """
+import ctypes, sys
+lib = ctypes.CDLL(sys.argv[1])
+lib.tigac_compile.argtypes = [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p)]
+text, result = b"kernel k(src x: f32) -> f32 { return reduce sum(exp(src.x)) }", ctypes.c_void_p()
+status = lib.tigac_compile(text, len(text), None, ctypes.byref(result))
+lib.tigac_result_free.argtypes = [ctypes.c_void_p]
+lib.tigac_result_free(result)
+sys.exit(status)
+""")
+        self.ok(sys.executable, script, BUILD / "lib/libtigac.so")
 
     def test_default_names(self):
         self.ok(TIGAC, "m.tg")
