@@ -71,6 +71,10 @@ void tiga_error_clear(tiga_context *ctx) {
     ctx->error[0] = 0;
 }
 
+tiga_status tiga_error_set(tiga_context *ctx, tiga_status status, const char *text) {
+    return rt_fail(ctx, status, "%s", text ? text : "");
+}
+
 void tiga_interrupt(tiga_context *ctx) {
     if (ctx)
         atomic_store(&ctx->interrupted, 1);

@@ -147,8 +147,7 @@ static tiga_status open_library(tiga_context *ctx, const char *path, void **hand
     return status;
 }
 
-static tiga_status make(tiga_context *ctx, const char *who, const tiga_module_info *info, void *handle,
-                        tiga_module **out) {
+static tiga_status make(tiga_context *ctx, const char *who, const tiga_module_info *info, tiga_module **out) {
     tiga_status status = check_info(ctx, who, info);
     if (status != TIGA_OK)
         return status;
@@ -156,7 +155,7 @@ static tiga_status make(tiga_context *ctx, const char *who, const tiga_module_in
     if (!m)
         return rt_fail(ctx, TIGA_E_MEMORY, "%s: out of memory", who);
     m->info = info;
-    m->handle = handle;
+    atomic_init(&m->refs, 1);
     *out = m;
     return TIGA_OK;
 }
@@ -174,9 +173,11 @@ tiga_status tiga_module_load(tiga_context *ctx, const char *path, tiga_module **
     if (!table)
         status = rt_fail(ctx, TIGA_E_MODULE, "%s: not a tiga module: it does not export %s", path, TIGA_MODULE_SYMBOL);
     else
-        status = make(ctx, path, table(), handle, out);
+        status = make(ctx, path, table(), out);
     if (status != TIGA_OK)
         dlclose(handle);
+    else
+        (*out)->handle = handle;
     return status;
 }
 
@@ -184,14 +185,41 @@ tiga_status tiga_module_from_info(tiga_context *ctx, const tiga_module_info *inf
     if (!ctx || !info || !out)
         return rt_fail(ctx, TIGA_E_ARGUMENT, "tiga_module_from_info: an argument is NULL");
     *out = NULL;
-    return make(ctx, "tiga_module_from_info", info, NULL, out);
+    return make(ctx, "tiga_module_from_info", info, out);
+}
+
+tiga_status tiga_module_from_owned(tiga_context *ctx, const tiga_module_info *info, void *owner,
+                                   void (*release)(void *owner), tiga_module **out) {
+    if (!ctx || !info || !out)
+        return rt_fail(ctx, TIGA_E_ARGUMENT, "tiga_module_from_owned: an argument is NULL");
+    *out = NULL;
+    tiga_status status = make(ctx, "tiga_module_from_owned", info, out);
+    if (status == TIGA_OK) {
+        (*out)->owner = owner;
+        (*out)->release = release;
+    }
+    return status;
+}
+
+void tiga_module_set_rows(tiga_module *m, tiga_status (*rows)(void *owner, tiga_context *ctx, int source_bits,
+                                                              const tiga_module_info **out)) {
+    if (m)
+        m->rows = rows;
+}
+
+tiga_module *tiga_module_retain(tiga_module *m) {
+    if (m)
+        atomic_fetch_add_explicit(&m->refs, 1, memory_order_relaxed);
+    return m;
 }
 
 void tiga_module_free(tiga_module *m) {
-    if (!m)
+    if (!m || atomic_fetch_sub_explicit(&m->refs, 1, memory_order_acq_rel) != 1)
         return;
     if (m->handle)
         dlclose(m->handle);
+    if (m->release)
+        m->release(m->owner);
     base_free(m);
 }
 

@@ -222,6 +222,10 @@ tiga_status rt_cpu_check(tiga_context *ctx, const char *who, const char *feature
 struct tiga_module {
     const tiga_module_info *info;
     void *handle; /* of dlopen, or NULL */
+    void *owner; /* of code in memory, or NULL */
+    void (*release)(void *owner);
+    tiga_status (*rows)(void *owner, tiga_context *ctx, int source_bits, const tiga_module_info **out);
+    atomic_int refs;
 };
 
 #endif

@@ -44,12 +44,15 @@ typedef struct tiga_context_options {
 TIGA_API tiga_context_options tiga_context_defaults(void);
 /* options may be NULL.  *out is NULL on failure. */
 TIGA_API tiga_status tiga_context_new(const tiga_context_options *options, tiga_context **out);
-/* Frees what the context owns; graphs and modules of the context must have been freed before. NULL is fine. */
+/* Prepared calls of the context must have been freed before; graphs and modules go on without it.  NULL is fine. */
 TIGA_API void tiga_context_free(tiga_context *ctx);
 TIGA_API int tiga_context_threads(const tiga_context *ctx);
 TIGA_API const char *tiga_error_text(const tiga_context *ctx); /* "" when nothing failed; lives until the next call */
 TIGA_API tiga_status tiga_error_status(const tiga_context *ctx); /* of the failure that tiga_error_text describes */
 TIGA_API void tiga_error_clear(tiga_context *ctx);
+/* For code that builds on the library: keeps status and text (one line) as a failure of this context, if it is the first
+ * since the last clear.  Returns status. */
+TIGA_API tiga_status tiga_error_set(tiga_context *ctx, tiga_status status, const char *text);
 /* Makes a running tiga_call of this context return TIGA_E_INTERRUPTED soon.  Async-signal-safe, any thread. */
 TIGA_API void tiga_interrupt(tiga_context *ctx);
 
@@ -69,8 +72,8 @@ TIGA_API int64_t tiga_array_bytes(const tiga_array *a);
 /* A new owned array with the elements converted: float to integer truncates and saturates (NaN gives 0), anything to
  * bool is `!= 0`, i64 to i32 wraps around, f64 to f32 rounds to nearest. */
 TIGA_API tiga_status tiga_array_convert(tiga_context *ctx, const tiga_array *a, int32_t dtype, tiga_array *out);
-TIGA_API const char *tiga_dtype_text(int32_t dtype);  /* "f32"; "unknown" for others */
-TIGA_API int32_t tiga_dtype_bytes(int32_t dtype);     /* 4; 0 for others */
+TIGA_API const char *tiga_dtype_text(int32_t dtype); /* "f32"; "unknown" for others */
+TIGA_API int32_t tiga_dtype_bytes(int32_t dtype); /* 4; 0 for others */
 /* numpy files, versions 1 to 3: bool, int32, int64, float32, float64, little-endian.  Fortran order is turned into C
  * order.  E_FILE cannot read; E_FORMAT malformed or truncated; E_TYPE another element type.  Writing is all or nothing. */
 TIGA_API tiga_status tiga_array_read_npy(tiga_context *ctx, const char *path, tiga_array *out);
@@ -87,7 +90,7 @@ TIGA_API tiga_status tiga_graph_from_csr(tiga_context *ctx, int64_t n_dst, int64
 TIGA_API tiga_status tiga_graph_from_coo(tiga_context *ctx, int64_t n_dst, int64_t n_src, int64_t n_edges,
                                          const int64_t *dst, const int64_t *src, tiga_graph **out);
 TIGA_API tiga_graph *tiga_graph_retain(tiga_graph *g); /* one more owner; returns g.  Threads: any */
-TIGA_API void tiga_graph_free(tiga_graph *g);          /* one owner less, the last one frees it.  NULL is fine */
+TIGA_API void tiga_graph_free(tiga_graph *g); /* one owner less, the last one frees it.  NULL is fine */
 TIGA_API const tiga_csr *tiga_graph_csr(const tiga_graph *g);
 /* int64_t [n_edges]: input position of each edge; NULL unless the graph came from tiga_graph_from_coo. */
 TIGA_API const int64_t *tiga_graph_edge_order(const tiga_graph *g);
@@ -137,12 +140,23 @@ TIGA_API tiga_status tiga_graph_uniform(tiga_context *ctx, int64_t n_nodes, int6
  * periodic band. */
 TIGA_API tiga_status tiga_graph_local(tiga_context *ctx, int64_t n_nodes, int64_t degree, tiga_graph **out);
 
-/* ---- modules ---- */
+/* ---- modules: immutable; counted.  A module may be used with any context and from several threads at once ---- */
 /* Opens a module made by tigac; checks ABI version and processor features before any of its code runs. */
 TIGA_API tiga_status tiga_module_load(tiga_context *ctx, const char *path, tiga_module **out);
 /* The same for a module linked into the program: pass its tiga_module_info_v1(). */
 TIGA_API tiga_status tiga_module_from_info(tiga_context *ctx, const tiga_module_info *info, tiga_module **out);
-TIGA_API void tiga_module_free(tiga_module *m);
+/* The same for code and tables that `owner` holds: release(owner) runs once, when the last owner of the module lets go,
+ * on the thread that does.  On failure owner stays the caller's.  release may be NULL. */
+TIGA_API tiga_status tiga_module_from_owned(tiga_context *ctx, const tiga_module_info *info, void *owner,
+                                            void (*release)(void *owner), tiga_module **out);
+/* For owners that make code for 64-bit sources only when it is needed: calls with such a graph (source_bits 64; 96 when
+ * graphs of both kinds are given) use the table that this gives, of the same functions in the same order, valid as long
+ * as owner.  It may be called from several threads at once.  To be set before the module is used. */
+TIGA_API void tiga_module_set_rows(tiga_module *m, tiga_status (*rows)(void *owner, tiga_context *ctx, int source_bits,
+                                                                       const tiga_module_info **out));
+TIGA_API tiga_module *tiga_module_retain(tiga_module *m); /* one more owner; returns m.  Threads: any */
+TIGA_API void
+tiga_module_free(tiga_module *m); /* one owner less, the last one unloads it.  NULL is fine.  Threads: any */
 TIGA_API const tiga_module_info *tiga_module_get_info(const tiga_module *m);
 TIGA_API const tiga_function_info *tiga_module_find(const tiga_module *m, const char *name); /* NULL: none */
 
@@ -175,6 +189,22 @@ TIGA_API tiga_status tiga_call(tiga_context *ctx, tiga_module *m, const char *na
 TIGA_API tiga_status tiga_call_many(tiga_context *ctx, tiga_module *m, const char *name, tiga_graph *const *graphs,
                                     int n_graphs, const tiga_binding *in, int n_in, tiga_binding *out, int n_out,
                                     tiga_call_stats *stats /* may be NULL */);
+
+/* ---- prepared calls: checked and bound once, launched many times ---- */
+typedef struct tiga_prepared tiga_prepared;
+/* Checks like tiga_call_many.  Memory of arguments and results is borrowed until tiga_prepared_free and must stay in its
+ * place; what it holds may change between launches.  The tiga_array structs are read only now.  A result without data
+ * gets a new array, the caller's.  Module and graphs are retained.
+ * The prepared call belongs to ctx: one thread at a time, and to be freed before ctx.  *out is NULL on failure.
+ * Returns what tiga_call_many returns, E_INTERRUPTED excepted. */
+TIGA_API tiga_status tiga_prepare(tiga_context *ctx, tiga_module *m, const char *name, tiga_graph *const *graphs,
+                                  int n_graphs, const tiga_binding *in, int n_in, tiga_binding *results, int n_results,
+                                  tiga_prepared **out);
+/* Runs it.  Results that tiga_prepare allocated are not counted against host_budget_bytes any more; small buffers of
+ * programs (1 MiB in all) are kept from launch to launch.  After a failure the results are partly written, and the call
+ * can be launched again.  E_BUDGET, E_MEMORY, E_INTERRUPTED, E_INTERNAL; E_ARGUMENT p is NULL. */
+TIGA_API tiga_status tiga_prepared_launch(tiga_prepared *p, tiga_call_stats *stats /* may be NULL */);
+TIGA_API void tiga_prepared_free(tiga_prepared *p); /* NULL is fine */
 
 #ifdef __cplusplus
 }

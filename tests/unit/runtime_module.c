@@ -251,3 +251,32 @@ Test(module, truncated_anywhere) {
     FAILS(tiga_module_load(ctx, path, &m), TIGA_E_MODULE, "program headers of 32 bytes");
     base_str_fini(&s);
 }
+
+/* ---- owned and counted ---- */
+static int released;
+static void count_release(void *owner) { released += *(int *)owner; }
+
+Test(module, owner_is_released_once) {
+    tiga_module *m;
+    tiga_module_info info = info_of("");
+    int one = 1;
+    cr_assert_eq(tiga_module_from_owned(ctx, &info, &one, count_release, &m), TIGA_OK);
+    cr_assert_eq(tiga_module_retain(m), m);
+    tiga_module_free(m);
+    cr_assert_eq(released, 0);
+    tiga_module_free(m);
+    cr_assert_eq(released, 1);
+    cr_assert_null(tiga_module_retain(NULL));
+    info.abi_version = 2; /* stays the caller's */
+    FAILS(tiga_module_from_owned(ctx, &info, &one, count_release, &m), TIGA_E_ABI, "tiga_module_from_owned: ");
+    cr_assert(!m && released == 1);
+    FAILS(tiga_module_from_owned(ctx, NULL, &one, count_release, &m), TIGA_E_ARGUMENT, "NULL");
+}
+
+Test(module, errors_of_others) {
+    cr_assert_eq(tiga_error_set(ctx, TIGA_E_RANGE, "two\nlines"), TIGA_E_RANGE);
+    cr_assert_eq(tiga_error_set(ctx, TIGA_E_NAME, "later"), TIGA_E_NAME);
+    cr_assert_str_eq(tiga_error_text(ctx), "two lines");
+    cr_assert_eq(tiga_error_status(ctx), TIGA_E_RANGE);
+    cr_assert_eq(tiga_error_set(NULL, TIGA_E_NAME, NULL), TIGA_E_NAME);
+}
