@@ -31,31 +31,44 @@ struct tiga_instance {
 
 enum { HR_QUARANTINE = 64 }; /* released instances that are kept so that a late use is seen */
 
-/* One call while it is being checked and run. All arrays live in one block (or in `small`). */
+/* Memory of small buffers that a prepared call keeps from launch to launch. */
+enum { HR_POOL_BLOCKS = 32, HR_POOL_BLOCK_BYTES = 64 << 10, HR_POOL_BYTES = 1 << 20 };
+typedef struct hr_pool {
+    bool keeps; /* otherwise it stays empty */
+    int n;
+    int64_t bytes; /* of all blocks */
+    struct {
+        void *data;
+        int64_t bytes;
+    } block[HR_POOL_BLOCKS];
+} hr_pool;
+
+/* One call: checked, then run once or, when it is prepared, many times.  All arrays live in one block (or in `small`). */
 typedef struct hr_frame {
     tiga_context *ctx;
-    const tiga_module_info *module;
     const tiga_function_info *fn;
     tiga_graph *const *graphs;
     int n_graphs;
-    const tiga_csr **graph_of;      /* [n_params]: of graph parameters; in kernels graph_of[0] is the one graph */
-    const tiga_array **params;      /* [n_params]; NULL for graphs */
-    tiga_array **results;           /* [n_results] */
-    int64_t *dims;                  /* [n_dims]; -1 while unknown */
-    const char **dim_from;          /* [n_dims]: the argument that fixed it, NULL: the graph */
-    bool *made;                     /* [n_results]: allocated by this call */
-    tiga_instance *bound;           /* [n_params + n_results] */
-    tiga_instance buffers;          /* head of the ring of live buffers */
-    tiga_instance gone;             /* head of the ring of released ones */
+    const tiga_csr **graph_of; /* [n_params]: of graph parameters; in kernels graph_of[0] is the one graph */
+    const tiga_array **params; /* [n_params]; NULL for graphs */
+    tiga_array **results; /* [n_results] */
+    int64_t *dims; /* [n_dims]; -1 while unknown */
+    const char **dim_from; /* [n_dims]: the argument that fixed it, NULL: the graph */
+    bool *made; /* [n_results]: allocated by this call */
+    tiga_instance *bound; /* [n_params + n_results] */
+    tiga_instance buffers; /* head of the ring of live buffers */
+    tiga_instance gone; /* head of the ring of released ones */
+    tiga_instance spare; /* head of the ring of those of earlier launches */
     int n_gone;
-    tiga_status status;             /* first failure of a host function */
-    int64_t charged;                /* bytes this frame has taken from the host account */
+    hr_pool pool;
+    tiga_status status; /* first failure of a host function */
+    int64_t charged; /* bytes this frame has taken from the host account */
     tiga_call_stats stats;
     void *block;
     uint64_t small[256];
 } hr_frame;
 
-/* ---- hr_call.c: tiga_call ------------------------------------------------------------------------------------- */
+/* ---- hr_call.c: tiga_call, tiga_prepare: a frame is made, then launched ------------------------------------------ */
 /* ---- hr_bind.c: which array is which parameter -------------------------------------------------------------------- */
 tiga_status hr_bind_graphs(hr_frame *f, tiga_graph *const *graphs, int n_graphs);
 tiga_status hr_bind_params(hr_frame *f, const tiga_binding *in, int n_in);
@@ -71,12 +84,16 @@ tiga_status hr_make_results(hr_frame *f);
 tiga_status hr_check_overlap(hr_frame *f);
 void hr_drop_results(hr_frame *f); /* after a failure: those that this call allocated */
 /* ---- hr_instance.c ---------------------------------------------------------------------------------------------------- */
-void hr_frame_open(hr_frame *f);
+void hr_frame_open(hr_frame *f); /* once: binds the arrays */
+void hr_frame_begin(hr_frame *f); /* before each launch: arguments have a value, results have none */
 tiga_status hr_frame_check(hr_frame *f); /* after success: nothing pinned, every result written */
-void hr_frame_close(hr_frame *f); /* releases what is left, pinned or not, and gives the account back */
+void hr_frame_end(
+    hr_frame *f); /* after each launch: releases what is left, pinned or not, and gives the account back */
+void hr_frame_close(hr_frame *f); /* once, after the last hr_frame_end */
 tiga_status hr_charge(hr_frame *f, int64_t n_bytes, const char *what);
 void hr_discharge(hr_frame *f, int64_t n_bytes);
 tiga_instance *hr_buffer_new(hr_frame *f); /* NULL: out of memory */
+bool hr_pool_take(hr_frame *f, tiga_instance *i); /* memory for i->bytes, charged; false: there is none, or no budget */
 void hr_buffer_release(hr_frame *f, tiga_instance *i);
 /* ---- hr_host.c: the table ------------------------------------------------------------------------------------------------ */
 extern const tiga_host hr_host_table;

@@ -69,7 +69,7 @@ static int32_t host_alloc(void *frame, const char *name, int64_t version, int32_
     i->version = version;
     i->tier = tier;
     i->bytes = bytes;
-    tiga_status status = allocate(f, i);
+    tiga_status status = hr_pool_take(f, i) ? TIGA_OK : allocate(f, i);
     if (status != TIGA_OK)
         hr_buffer_release(f, i);
     else

@@ -1,5 +1,5 @@
-/* Instances of a frame: the bound ones, a ring of live buffers, and a short queue of released ones.  What a frame has
- * taken from the host account it gives back when it closes, on every path. */
+/* Instances of a frame: the bound ones, a ring of live buffers, and a short queue of released ones.  What a launch has
+ * taken from the host account it gives back at its end, on every path. */
 #include "hierarchy_runtime/hierarchy_runtime.h"
 
 #include <string.h>
@@ -32,11 +32,22 @@ static void bind(tiga_instance *i, const char *name, const tiga_array *a, hr_ori
 void hr_frame_open(hr_frame *f) {
     ring_init(&f->buffers);
     ring_init(&f->gone);
+    ring_init(&f->spare);
     for (int i = 0; i < f->fn->n_params; i++)
         if (f->params[i])
             bind(&f->bound[i], f->fn->params[i].name, f->params[i], HR_PARAM);
     for (int i = 0; i < f->fn->n_results; i++)
         bind(&f->bound[f->fn->n_params + i], f->fn->results[i].name, f->results[i], HR_RESULT);
+}
+
+void hr_frame_begin(hr_frame *f) {
+    f->status = TIGA_OK;
+    for (int i = 0; i < f->fn->n_params + f->fn->n_results; i++) {
+        tiga_instance *b = &f->bound[i];
+        b->valid = b->origin == HR_PARAM;
+        b->writing = b->released = false;
+        b->readers = 0;
+    }
 }
 
 static tiga_status fail_left(hr_frame *f, const tiga_instance *i, const char *what) {
@@ -58,20 +69,62 @@ tiga_status hr_frame_check(hr_frame *f) {
     return TIGA_OK;
 }
 
-void hr_frame_close(hr_frame *f) {
-    for (tiga_instance *i = f->buffers.next; i && i != &f->buffers;) {
-        tiga_instance *next = i->next;
-        rt_mem_free(i->data);
-        base_free(i);
-        i = next;
+static void ring_move(tiga_instance *from, tiga_instance *to) {
+    while (from->next != from) {
+        tiga_instance *i = from->next;
+        ring_remove(i);
+        ring_append(to, i);
     }
-    for (tiga_instance *i = f->gone.next; i && i != &f->gone;) {
-        tiga_instance *next = i->next;
-        base_free(i);
-        i = next;
+}
+
+/* ---- memory that is kept ---- */
+static void pool_give(hr_pool *p, void *data, int64_t n_bytes) {
+    if (!data)
+        return;
+    if (p->keeps && p->n < HR_POOL_BLOCKS && n_bytes <= HR_POOL_BLOCK_BYTES && p->bytes + n_bytes <= HR_POOL_BYTES) {
+        p->block[p->n].data = data;
+        p->block[p->n++].bytes = n_bytes;
+        p->bytes += n_bytes;
+    } else {
+        rt_mem_free(data);
     }
+}
+
+bool hr_pool_take(hr_frame *f, tiga_instance *i) {
+    hr_pool *p = &f->pool;
+    const tiga_context *ctx = f->ctx;
+    int k = p->n - 1;
+    while (k >= 0 && p->block[k].bytes != i->bytes)
+        k--;
+    if (k < 0 || (ctx->host_budget >= 0 && i->bytes > ctx->host_budget - ctx->host_live))
+        return false;
+    if (hr_charge(f, i->bytes, f->fn->name) != TIGA_OK)
+        return false;
+    i->data = p->block[k].data;
+    p->bytes -= i->bytes;
+    p->block[k] = p->block[--p->n];
+    return true;
+}
+
+/* ---- the end of a launch, and of the frame ---- */
+void hr_frame_end(hr_frame *f) {
+    for (tiga_instance *i = f->buffers.next; i != &f->buffers; i = i->next)
+        pool_give(&f->pool, i->data, i->bytes);
+    ring_move(&f->buffers, &f->spare);
+    ring_move(&f->gone, &f->spare);
+    f->n_gone = 0;
     rt_account_give(f->ctx, f->charged);
     f->charged = 0;
+}
+
+void hr_frame_close(hr_frame *f) {
+    while (f->spare.next && f->spare.next != &f->spare) {
+        tiga_instance *i = f->spare.next;
+        ring_remove(i);
+        base_free(i);
+    }
+    while (f->pool.n)
+        rt_mem_free(f->pool.block[--f->pool.n].data);
 }
 
 tiga_status hr_charge(hr_frame *f, int64_t n_bytes, const char *what) {
@@ -93,6 +146,9 @@ tiga_instance *hr_buffer_new(hr_frame *f) {
         i = f->gone.next;
         ring_remove(i);
         f->n_gone--;
+    } else if (f->spare.next != &f->spare) {
+        i = f->spare.next;
+        ring_remove(i);
     } else {
         i = base_alloc(sizeof *i);
     }
@@ -104,8 +160,8 @@ tiga_instance *hr_buffer_new(hr_frame *f) {
 }
 
 void hr_buffer_release(hr_frame *f, tiga_instance *i) {
-    rt_mem_free(i->data);
     hr_discharge(f, i->data ? i->bytes : 0);
+    pool_give(&f->pool, i->data, i->bytes);
     i->data = NULL;
     i->released = true;
     ring_remove(i);

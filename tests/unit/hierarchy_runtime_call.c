@@ -579,3 +579,162 @@ Test(call, results_do_not_depend_on_threads) {
     tiga_array_free(&bias);
     tiga_graph_free(big);
 }
+
+/* ---- prepared calls ---- */
+Test(call, prepared_and_launched) {
+    tiga_prepared *p;
+    tiga_call_stats stats;
+    cr_assert_eq(tiga_prepare(ctx, m, "weighted_sum", &g, 1, in, 3, outs, 1, &p), TIGA_OK, "%s", tiga_error_text(ctx));
+    cr_assert(out.owned && out.data && ctx->host_live == 0);
+    memset(&x, 0xee, sizeof x); /* only the memory is needed from now on */
+    memset(&w, 0xee, sizeof w);
+    base_inject_at(BASE_INJECT_ALLOC, UINT64_MAX);
+    for (int round = 0; round < 10000; round++) {
+        memset(out.data, 0xff, sizeof expected);
+        cr_assert_eq(tiga_prepared_launch(p, round % 2 ? &stats : NULL), TIGA_OK);
+        cr_assert(memcmp(out.data, expected, sizeof expected) == 0);
+    }
+    cr_assert_eq(base_inject_count(BASE_INJECT_ALLOC), 0);
+    base_inject_at(BASE_INJECT_ALLOC, 0);
+    cr_assert(stats.edges == E && stats.rows == N && stats.launches == 1 && stats.peak_bytes == 0 &&
+              stats.bytes_written == N * F * 4 && stats.seconds >= 0);
+    xs[0] = 2; /* what the memory holds may change */
+    cr_assert_eq(tiga_prepared_launch(p, NULL), TIGA_OK);
+    cr_assert(((float *)out.data)[0] == expected[0] + ws[1]);
+    tiga_prepared_free(p);
+    tiga_prepared_free(NULL);
+    cr_assert_eq(tiga_prepared_launch(NULL, NULL), TIGA_E_ARGUMENT);
+}
+
+Test(call, prepared_keeps_module_and_graph) {
+    tiga_prepared *p;
+    cr_assert_eq(tiga_prepare(ctx, m, "weighted_sum", &g, 1, in, 3, outs, 1, &p), TIGA_OK);
+    cr_assert_eq(tiga_module_retain(m), m);
+    tiga_module_free(m);
+    tiga_module_free(m);
+    tiga_graph_free(g);
+    cr_assert_eq(tiga_prepared_launch(p, NULL), TIGA_OK);
+    cr_assert(memcmp(out.data, expected, sizeof expected) == 0);
+    tiga_prepared_free(p);
+    m = NULL;
+    g = NULL;
+}
+
+Test(call, prepared_is_checked) {
+    tiga_prepared *p;
+    cr_assert_eq(tiga_prepare(ctx, m, "weighted_sum", &g, 1, in, 3, outs, 1, NULL), TIGA_E_ARGUMENT);
+    FAILS(tiga_prepare(ctx, m, "weighted_sum", &g, 1, in, -1, outs, 1, &p), TIGA_E_ARGUMENT, "tiga_prepare: ");
+    FAILS(tiga_prepare(ctx, m, "weighted_sums", &g, 1, in, 3, outs, 1, &p), TIGA_E_NAME, "did you mean");
+    cr_assert_null(p);
+    x.shape[0] = 5;
+    FAILS(tiga_prepare(ctx, m, "weighted_sum", &g, 1, in, 3, outs, 1, &p), TIGA_E_TYPE, "argument 'x'");
+    cr_assert(!p && !out.data);
+}
+
+static tiga_prepared *prepare_steps(int64_t *rounds) {
+    static int64_t n = N;
+    tiga_array sx = tiga_array_borrow(step_x, TIGA_F32, 1, &n), r = tiga_array_borrow(rounds, TIGA_I64, 0, NULL);
+    tiga_binding b[] = {{"rounds", &r}, {"x", &sx}};
+    tiga_prepared *p;
+    tiga_status status = tiga_prepare(ctx, m, "steps", &square, 1, b, 2, outs, 1, &p);
+    cr_assert_eq(status, TIGA_OK, "%s", tiga_error_text(ctx));
+    return p;
+}
+
+Test(call, prepared_program_takes_memory_once) {
+    int64_t rounds = 3;
+    tiga_call_stats stats;
+    tiga_prepared *p = prepare_steps(&rounds);
+    cr_assert_eq(tiga_prepared_launch(p, &stats), TIGA_OK);
+    cr_assert_eq(stats.peak_bytes, 2 * N * 4);
+    base_inject_at(BASE_INJECT_ALLOC, UINT64_MAX);
+    for (rounds = 0; rounds < 9; rounds++) {
+        cr_assert_eq(tiga_prepared_launch(p, &stats), TIGA_OK);
+        cr_assert(((float *)out.data)[2] == (float)(3 + rounds) && stats.launches == rounds);
+    }
+    cr_assert_eq(base_inject_count(BASE_INJECT_ALLOC), 0);
+    base_inject_at(BASE_INJECT_ALLOC, 0);
+    tiga_prepared_free(p);
+    cr_assert_eq(ctx->host_live, 0);
+}
+
+Test(call, prepared_goes_on_after_a_failure) {
+    int64_t rounds = 1000000;
+    tiga_prepared *p = prepare_steps(&rounds);
+    interrupting = ctx;
+    FAILS(tiga_prepared_launch(p, NULL), TIGA_E_INTERRUPTED, ": interrupted");
+    interrupting = NULL;
+    ctx->host_budget = 2 * N * 4 - 1;
+    FAILS(tiga_prepared_launch(p, NULL), TIGA_E_BUDGET, "buffer 'x@2'"); /* kept memory is within the budget too */
+    ctx->host_budget = 2 * N * 4;
+    rounds = 1;
+    cr_assert_eq(tiga_prepared_launch(p, NULL), TIGA_OK);
+    cr_assert(((float *)out.data)[0] == 2);
+    tiga_prepared_free(p);
+}
+
+Test(call, prepared_when_every_allocation_fails) {
+    int64_t rounds = 2, n = N;
+    tiga_array sx = tiga_array_borrow(step_x, TIGA_F32, 1, &n), r = tiga_array_borrow(&rounds, TIGA_I64, 0, NULL);
+    tiga_binding b[] = {{"rounds", &r}, {"x", &sx}};
+    for (uint64_t k = 1;; k++) {
+        tiga_prepared *p;
+        tiga_error_clear(ctx);
+        base_inject_at(BASE_INJECT_ALLOC, k);
+        tiga_status status = tiga_prepare(ctx, m, "steps", &square, 1, b, 2, outs, 1, &p);
+        cr_assert((status == TIGA_OK) == (p != NULL) && (status == TIGA_OK) == (out.data != NULL));
+        if (p)
+            status = tiga_prepared_launch(p, NULL);
+        bool reached = base_inject_count(BASE_INJECT_ALLOC) >= k;
+        base_inject_at(BASE_INJECT_ALLOC, 0);
+        cr_assert(status == TIGA_E_MEMORY || status == TIGA_OK);
+        cr_assert_eq(ctx->host_live, 0);
+        if (p)
+            cr_assert_eq(tiga_prepared_launch(p, NULL), TIGA_OK);
+        tiga_prepared_free(p);
+        tiga_array_free(&out);
+        if (!reached)
+            break;
+    }
+}
+
+/* ---- other code for 64-bit sources ---- */
+static tiga_module_info wide_info;
+static int wide_asked;
+static tiga_status wide_rows(void *owner, tiga_context *asking, int source_bits, const tiga_module_info **found) {
+    wide_asked += source_bits;
+    *found = owner;
+    return owner ? TIGA_OK : tiga_error_set(asking, TIGA_E_MEMORY, "no memory for wide code");
+}
+
+Test(call, wide_code_is_asked_for) {
+    int32_t narrow_sources[] = {3, 0, 1, 1, 2};
+    int64_t wide_sources[] = {3, 0, 1, 1, 2}, offsets[] = {0, 2, 2, 5};
+    tiga_graph *wide, *narrow;
+    tiga_module *other;
+    wide_info = info;
+    cr_assert_eq(tiga_graph_from_csr(ctx, N, M, offsets, wide_sources, 64, TIGA_BORROW, &wide), TIGA_OK);
+    cr_assert_eq(tiga_graph_from_csr(ctx, N, M, offsets, narrow_sources, 32, TIGA_BORROW, &narrow), TIGA_OK);
+    cr_assert_eq(tiga_module_from_owned(ctx, &info, &wide_info, NULL, &other), TIGA_OK);
+    tiga_module_set_rows(other, wide_rows);
+    cr_assert_eq(tiga_call(ctx, other, "weighted_sum", narrow, in, 3, outs, 1), TIGA_OK);
+    cr_assert_eq(wide_asked, 0);
+    cr_assert_eq(tiga_call(ctx, other, "weighted_sum", wide, in, 3, outs, 1), TIGA_OK);
+    cr_assert_eq(wide_asked, 64);
+    cr_assert(memcmp(out.data, expected, sizeof expected) == 0);
+    tiga_array_free(&out);
+    tiga_graph *both[] = {wide, narrow};
+    cr_assert_eq(tiga_call_many(ctx, other, "sizes", both, 2, NULL, 0, outs, 1, NULL), TIGA_OK);
+    cr_assert_eq(wide_asked, 64 + 96);
+    tiga_array_free(&out);
+    wide_info.n_functions = 1;
+    FAILS(tiga_call(ctx, other, "weighted_sum", wide, in, 3, outs, 1), TIGA_E_INTERNAL, "of another module");
+    tiga_module_free(other);
+    cr_assert_eq(tiga_module_from_owned(ctx, &info, NULL, NULL, &other), TIGA_OK);
+    tiga_module_set_rows(other, wide_rows);
+    FAILS(tiga_call(ctx, other, "weighted_sum", wide, in, 3, outs, 1), TIGA_E_MEMORY, "no memory for wide code");
+    cr_assert_null(out.data);
+    tiga_module_free(other);
+    tiga_graph_free(wide);
+    tiga_graph_free(narrow);
+}
