@@ -7,6 +7,7 @@
 #include <omp.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 const char *tiga_version(void) { return TIGA_VERSION; }
 
@@ -46,6 +47,8 @@ tiga_status tiga_context_new(const tiga_context_options *options, tiga_context *
         return TIGA_E_MEMORY;
     ctx->threads = o.threads ? o.threads : omp_get_max_threads();
     ctx->host_budget = o.host_budget_bytes;
+    ctx->poll = o.poll;
+    ctx->poll_user = o.poll_user;
     atomic_init(&ctx->interrupted, 0);
     *out = ctx;
     return TIGA_OK;
@@ -81,11 +84,39 @@ void tiga_interrupt(tiga_context *ctx) {
 }
 
 void rt_begin(tiga_context *ctx) {
-    if (ctx)
-        atomic_store_explicit(&ctx->interrupted, 0, memory_order_relaxed);
+    if (!ctx)
+        return;
+    atomic_store_explicit(&ctx->interrupted, 0, memory_order_relaxed);
+    if (ctx->poll) {
+        ctx->caller = pthread_self();
+        ctx->polls = 0;
+        ctx->poll_at = 0;
+    }
 }
 
-bool rt_interrupted(tiga_context *ctx) { return ctx && atomic_load_explicit(&ctx->interrupted, memory_order_relaxed); }
+/* Calls of a few tasks do not even read the clock. */
+static void ask_host(tiga_context *ctx) {
+    enum { FREE_POLLS = 4, POLL_NS = 50 * 1000 * 1000 };
+    if (ctx->polls < FREE_POLLS && ++ctx->polls < FREE_POLLS)
+        return;
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+    int64_t now = (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+    if (ctx->poll_at != 0 && now < ctx->poll_at)
+        return;
+    bool due = ctx->poll_at != 0;
+    ctx->poll_at = now + POLL_NS;
+    if (due && ctx->poll(ctx->poll_user) != 0)
+        tiga_interrupt(ctx);
+}
+
+bool rt_interrupted(tiga_context *ctx) {
+    if (!ctx)
+        return false;
+    if (ctx->poll && pthread_equal(ctx->caller, pthread_self()))
+        ask_host(ctx);
+    return atomic_load_explicit(&ctx->interrupted, memory_order_relaxed);
+}
 
 tiga_status rt_fail(tiga_context *ctx, tiga_status status, const char *fmt, ...) {
     if (!ctx || ctx->status != TIGA_OK)

@@ -5,7 +5,9 @@
  * from a fresh thread. */
 #include "runtime/runtime.h"
 
+#include <errno.h>
 #include <omp.h>
+#include <time.h>
 
 typedef struct region {
     tiga_context *ctx;
@@ -43,13 +45,28 @@ static void *open_region(void *arg) {
     return NULL;
 }
 
+/* The calling thread does no tasks here, but it alone may ask the host. */
+static void poll_while_waiting(tiga_context *ctx, pthread_t master) {
+    struct timespec until;
+    do {
+        rt_interrupted(ctx);
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += 20 * 1000 * 1000;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+    } while (pthread_timedjoin_np(master, NULL, &until) == ETIMEDOUT);
+}
+
 static void open_in_child(region *r) {
     pthread_t master;
     if (pthread_create(&master, NULL, open_region, r) != 0) {
         work(r, 0);
         return;
     }
-    pthread_join(master, NULL);
+    if (r->ctx->poll)
+        poll_while_waiting(r->ctx, master);
+    else
+        pthread_join(master, NULL);
 }
 
 bool rt_parallel_for(tiga_context *ctx, int max_threads, int64_t n_tasks, rt_task_fn fn, void *arg) {

@@ -21,6 +21,11 @@ struct tiga_context {
     int64_t host_live, host_peak;
     int64_t memory_limit; /* > 0: rt_mem_take refuses more than this at once (tests, fuzzing) */
     atomic_int interrupted;
+    int (*poll)(void *user); /* see tiga_context_options */
+    void *poll_user;
+    pthread_t caller; /* who polls: the thread in the present call; set only where there is a poll */
+    int polls;        /* times it was asked whether to stop, since rt_begin */
+    int64_t poll_at;  /* clock, ns; 0: not read yet */
     tiga_status status;
     char error[RT_ERROR_BYTES];
     void *scratch; /* of all threads of a launch; kept between launches */

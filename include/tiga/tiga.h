@@ -40,6 +40,10 @@ typedef struct tiga_context_options {
     size_t struct_bytes; /* sizeof(tiga_context_options) */
     int threads;         /* 0: one per available core (OMP_NUM_THREADS is honoured) */
     int64_t host_budget_bytes; /* for buffers made by one call, results it allocates included; < 0: unlimited */
+    /* Asked about every 50 ms while a call takes long, on the thread that made the call; nonzero stops the call with
+     * E_INTERRUPTED.  For hosts that run the handlers of signals themselves.  May use other contexts.  NULL: not asked */
+    int (*poll)(void *user);
+    void *poll_user;
 } tiga_context_options;
 TIGA_API tiga_context_options tiga_context_defaults(void);
 /* options may be NULL.  *out is NULL on failure. */

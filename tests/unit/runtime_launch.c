@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static tiga_context *context_of(int threads) {
@@ -180,6 +181,74 @@ Test(launch, interrupted_between_chunks) {
         cr_assert_lt(chunks, 20);
         tiga_context_free(to_interrupt);
     }
+}
+
+/* ---- the host is asked whether to stop ---- */
+typedef struct host {
+    pthread_t thread;
+    int asked, stop_at, strangers;
+} host;
+
+static int ask(void *user) {
+    host *h = user;
+    h->strangers += !pthread_equal(h->thread, pthread_self());
+    return ++h->asked >= h->stop_at;
+}
+
+static tiga_context *context_with_host(int threads, host *h) {
+    tiga_context_options o = tiga_context_defaults();
+    tiga_context *ctx;
+    o.threads = threads;
+    o.poll = ask;
+    o.poll_user = h;
+    cr_assert_eq(tiga_context_new(&o, &ctx), TIGA_OK);
+    return ctx;
+}
+
+static void sleep_a_little(const tiga_launch_args *a, int64_t begin, int64_t end) {
+    (void)a, (void)begin, (void)end;
+    nanosleep(&(struct timespec){.tv_nsec = 2 * 1000 * 1000}, NULL);
+}
+
+static const tiga_kernel_code slow = {"slow", sleep_a_little, NULL, NULL, 1, 0, 0, 0, 0};
+
+static tiga_status run_slow(tiga_context *ctx, int64_t rows) {
+    rt_launch l = {.code = &slow, .n_rows = rows, .output_bytes = rows * 100000};
+    rt_begin(ctx);
+    return rt_launch_run(ctx, &l);
+}
+
+Test(launch, the_host_stops_a_long_one) {
+    for (int threads = 1; threads <= 3; threads++) {
+        host h = {.thread = pthread_self(), .stop_at = 2};
+        tiga_context *ctx = context_with_host(threads, &h);
+        cr_assert_eq(run_slow(ctx, 3), TIGA_OK);
+        cr_assert_eq(h.asked, 0, "short calls do not ask");
+        time_t start = time(NULL);
+        cr_assert_eq(run_slow(ctx, 100000), TIGA_E_INTERRUPTED);
+        cr_assert_leq(time(NULL) - start, 2);
+        cr_assert_eq(h.asked, 2);
+        cr_assert_eq(h.strangers, 0, "only the calling thread asks");
+        h.stop_at = 1000;
+        cr_assert_eq(run_slow(ctx, 3), TIGA_OK, "usable afterwards");
+        tiga_context_free(ctx);
+    }
+}
+
+Test(launch, the_host_stops_a_long_one_in_a_child) {
+    host h = {.thread = pthread_self(), .stop_at = 2};
+    tiga_context *ctx = context_with_host(2, &h);
+    cr_assert_eq(run_slow(ctx, 3), TIGA_OK);
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(20);
+        h.thread = pthread_self();
+        _exit(run_slow(ctx, 100000) == TIGA_E_INTERRUPTED && h.asked == 2 && h.strangers == 0 ? 0 : 1);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    tiga_context_free(ctx);
 }
 
 /* ---- fork ---- */
