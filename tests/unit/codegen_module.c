@@ -55,7 +55,7 @@ Test(codegen_module, goldens) {
 
 Test(codegen_module, a_program_of_two_modules_computes_the_right_numbers, .timeout = 120) {
     static const char *const builds[][2] = {{"gcc -std=c11 -O0 -fsanitize=address,undefined -fno-sanitize-recover", ""},
-                                            {"clang-19 -std=c11 -O3 -march=native", ""},
+                                            {TEST_CLANG_NATIVE, ""},
                                             {"g++ -std=c++17 -O3 -march=native", "-x c++"},
                                             {"clang++-19 -std=c++17 -O1", "-x c++"}};
     base_arena *a = base_arena_new();

@@ -122,7 +122,7 @@ static void check(const ir_module *m, const tiga_module_info *const *info, size_
 
 Test(codegen_ops, every_operation_on_every_type, .timeout = 120) {
     static const char *const builds[] = {"gcc -std=c11 -O0 -fsanitize=undefined -fsanitize-undefined-trap-on-error",
-                                         "clang-19 -std=c11 -O3 -march=native", "gcc -std=gnu11 -O3 -march=native",
+                                         TEST_CLANG_NATIVE, "gcc -std=gnu11 -O3 -march=native",
                                          "gcc -std=c11 -O1 -DTIGA_NO_VECTORS"};
     enum { N_BUILDS = sizeof builds / sizeof *builds };
     const tiga_module_info *info[N_BUILDS];

@@ -5,7 +5,7 @@
 
 static const char *const builds[] = {
     "gcc -std=c11 -O0",
-    "clang-19 -std=c11 -O3 -march=native",
+    TEST_CLANG_NATIVE,
     "g++ -x c++ -std=c++17 -O2",
     "gcc -std=gnu11 -O3 -march=native",
     "clang++-19 -x c++ -std=c++17 -O1 -mavx2 -fsanitize=undefined -fsanitize-trap=all",

@@ -61,6 +61,9 @@ static inline void test_write(base_arena *a, const char *name, const char *text)
     cr_assert(base_file_write(path, text, strlen(text), &err), "%s", base_str_text(&err));
 }
 
+/* clang 19 warns of the features that it finds itself on processors with AVX10; not about our code. */
+#define TEST_CLANG_NATIVE "clang-19 -std=c11 -O3 -march=native -Wno-invalid-feature-combination"
+
 /* Runs a command in the test's folder; the test fails with its output when it does. */
 static inline void test_shell(base_arena *a, const char *command) {
     char line[1024], text[6000] = "";
