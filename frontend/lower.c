@@ -262,8 +262,11 @@ static void lower_assign(fe_lower *l, const fe_stmt *s) {
         return;
     base_diag *d = fe_report(l->c, FE_E0306, s->value->span, "variable '%s' is %s, this is %s", s->name->text,
                              fe_type_text(l, was), fe_type_text(l, is));
-    fe_label(l->c, d, was->dtype == is->dtype ? "give it this shape at the start, with fill" : "cast it: %s(...)",
-             ir_dtype_text(was->dtype));
+    if (was->dtype == is->dtype)
+        fe_label(l->c, d, "give it this shape at the start, with fill");
+    else
+        fe_label(l->c, d, "cast it, %s(...), or let '%s' start as %s(...)", ir_dtype_text(was->dtype), s->name->text,
+                 ir_dtype_text(is->dtype));
     fe_note_at(l->c, d, b->span, "'%s' was made here", s->name->text);
 }
 
