@@ -63,8 +63,8 @@ typedef struct cg_loop {
     bool *field_used;
     const char **dim; /* names of dimensions, by symbol */
     bool *dim_used;
-    const char *offsets, *sources, *args, *row_begin, *row_end, *n_rows, *edge_end, *scratch;
-    bool uses_offsets, uses_sources, uses_n_rows, uses_edge_end, failed;
+    const char *offsets, *sources, *edge_of, *args, *row_begin, *row_end, *n_rows, *edge_end, *scratch;
+    bool uses_offsets, uses_sources, uses_edge_of, uses_n_rows, uses_edge_end, failed;
     /* the tile that encloses what is written now */
     ir_id tile_arg; /* its width argument; 0 outside */
     int64_t tile_width; /* constant, or 0 when known at run time only */
@@ -120,7 +120,7 @@ void cg_emit_vectors(cg_text *w, const cg_vectors *v, cg_helpers *h, base_arena 
 
 /* cg_loop.c */
 typedef struct cg_loop_facts {
-    bool walks_edges; /* there is a NAME_rows64 too */
+    int walks_edges; /* 0; 1, 2 (the transposed relation): there is a NAME_rows64 too */
     bool needs_scratch; /* there is a NAME_scratch_bytes */
 } cg_loop_facts;
 /* The functions NAME_rows32, NAME_rows64 and NAME_scratch_bytes of one loop function. */

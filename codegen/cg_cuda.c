@@ -2,13 +2,13 @@
  * says how to launch it.  The text needs no headers: NVRTC takes it as it is.
  *
  * Arguments of every kernel, in this order: the arrays as declared, results last; offsets and sources when edges are
- * walked; the number of rows of the domain; the open dimensions; the first unit and the one after the last; scratch
+ * walked, and edge_of when it is the transposed relation; the number of rows of the domain; the open dimensions; the first unit and the one after the last; scratch
  * memory (see NAME_launch; may be null when there is none). */
 #include "codegen/cg_cuda.h"
 
 #include <string.h>
 
-static bool walks_edges(const ir_func *f) { return f->domain && !strcmp(f->domain, "dst"); }
+static int walks_edges(const ir_func *f) { return ir_walks(f) ? 1 + ir_transposed(f) : 0; }
 
 /* ---- one kernel -------------------------------------------------------------------------------------------------- */
 
@@ -22,6 +22,7 @@ static void take_names(cg_cuda *c) {
         c->dim[i] = cg_name(&c->names, f->syms[i]);
     c->offsets = cg_name(&c->names, "offsets");
     c->sources = cg_name(&c->names, "sources");
+    c->edge_of = cg_name(&c->names, "edge_of");
     c->n_rows = cg_name(&c->names, "n_rows");
     c->row_begin = cg_name(&c->names, "row_begin");
     c->row_end = cg_name(&c->names, "row_end");
@@ -48,6 +49,8 @@ static void signature(cg_cuda *c, const char *name) {
     if (walks_edges(f))
         cg_line(&c->w, "    const int64_t *__restrict__ %s, const int%d_t *__restrict__ %s,", c->offsets,
                 c->source_bits, c->sources);
+    if (ir_transposed(f))
+        cg_line(&c->w, "    const int64_t *__restrict__ %s,", c->edge_of);
     cg_line(&c->w, "    int64_t %s,", c->n_rows);
     for (size_t i = 0; i < f->n_syms; ++i)
         cg_line(&c->w, "    int64_t %s,", c->dim[i]);

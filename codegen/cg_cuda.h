@@ -69,7 +69,7 @@ typedef struct cg_cuda {
     const char **bare;  /* by id: the same where no parentheses are needed; may be NULL */
     const char **slot;  /* by id of k and l of a spread lanes loop: which of the thread's own elements it is */
     const char **field, **dim;
-    const char *offsets, *sources, *n_rows, *row_begin, *row_end, *scratch_arg, *t, *mask, *slice, *n_slices;
+    const char *offsets, *sources, *edge_of, *n_rows, *row_begin, *row_end, *scratch_arg, *t, *mask, *slice, *n_slices;
     cg_cu_line *optional;
     size_t n_optional, cap_optional;
     bool uses_t, uses_mask;

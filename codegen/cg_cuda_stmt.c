@@ -314,6 +314,12 @@ static void statement(cg_cuda *c, ir_id id) {
     case IR_DEGREE:
         name_value(c, id, "degree", base_arena_printf(c->arena, "%s[%s + 1] - %s[%s]", c->offsets, a, c->offsets, a));
         return;
+    case IR_EDGEID:
+        if (ir_transposed(c->f))
+            name_value(c, id, "edge", base_arena_printf(c->arena, "%s[%s]", c->edge_of, a));
+        else
+            c->text[id] = a;
+        return;
     case IR_SOURCE:
         name_value(c, id, "source",
                    base_arena_printf(c->arena, "%s < 0 ? (int64_t)-1 : (int64_t)%s[%s]", a, c->sources, a));

@@ -16,6 +16,7 @@ static void take_names(cg_loop *c) {
     c->args = cg_name(&c->names, "args");
     c->offsets = cg_name(&c->names, "offsets");
     c->sources = cg_name(&c->names, "sources");
+    c->edge_of = cg_name(&c->names, "edge_of");
     c->row_begin = cg_name(&c->names, "row_begin");
     c->row_end = cg_name(&c->names, "row_end");
     c->n_rows = cg_name(&c->names, "n_rows");
@@ -36,6 +37,8 @@ static void unpack(cg_loop *c, cg_text *w) {
     if (c->uses_sources)
         cg_line(w, "const int%d_t *TIGA_RESTRICT %s = (const int%d_t *)%s->graph.sources;", c->source_bits, c->sources,
                 c->source_bits, a);
+    if (c->uses_edge_of)
+        cg_line(w, "const int64_t *TIGA_RESTRICT %s = %s->edge_of;", c->edge_of, a);
     for (size_t i = 0; i < c->f->n_params; ++i) {
         const ir_param *p = &c->f->params[i];
         const char *t = cg_storage(p->type.dtype), *cv = p->role >= IR_OUT_ROW ? "" : "const ";
@@ -96,7 +99,8 @@ static bool emit_rows(const cg_loop *like, ir_func *f, int bits, cg_text *w, cg_
     cg_loop c = begin(like, f, bits, &body);
     cg_region(&c, &f->body);
     if (bits == 32)
-        *facts = (cg_loop_facts){.walks_edges = c.uses_sources || c.uses_offsets, .needs_scratch = c.n_scratch > 0};
+        *facts = (cg_loop_facts){.walks_edges = c.uses_sources || c.uses_offsets ? 1 + ir_transposed(f) : 0,
+                                 .needs_scratch = c.n_scratch > 0};
     if (!c.failed && (bits == 32 || facts->walks_edges)) {
         cg_open(w, "static void %s_rows%d(const tiga_launch_args *%s, int64_t %s, int64_t %s)", cg_symbol(c.m, f->name),
                 bits, c.args, c.row_begin, c.row_end);
@@ -126,7 +130,7 @@ bool cg_emit_loop(const ir_module *m, ir_func *f, cg_text *w, cg_helpers *h, cg_
 cg_loop_facts cg_facts_of(const ir_module *m, ir_func *f, base_arena *arena) {
     base_str text = {0}, err = {0};
     cg_text w = {.out = &text};
-    cg_loop_facts facts = {false, false};
+    cg_loop_facts facts = {0, false};
     cg_helpers *h = base_arena_alloc(arena, sizeof *h);
     cg_vectors *v = base_arena_alloc(arena, sizeof *v);
     cg_emit_loop(m, f, &w, h, v, arena, &facts, &err);

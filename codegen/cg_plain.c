@@ -8,7 +8,7 @@ ir_func *cg_plain_loop(const ir_module *m, const ir_func *f) {
     if (f->level != IR_LEVEL_KERNEL || !f->exported)
         return NULL;
     ir_func *loop = ir_func_find(m, f->name, IR_LEVEL_LOOP);
-    return loop && loop->rows_per_unit == 1 ? loop : NULL;
+    return loop && loop->rows_per_unit == 1 && !ir_transposed(loop) ? loop : NULL;
 }
 
 /* Sizes of the graph are not asked for again. */
@@ -109,8 +109,8 @@ static void emit_range(const ir_module *m, ir_func *loop, const cg_loop_facts *f
     cg_open(w, "%s", cg_plain_prototype(m, loop, true, arena));
     emit_dims(loop, &p, w);
     cg_line(w, "void *const tiga_buffers[] = {%s};", base_str_text(&list));
-    cg_line(w, "const tiga_launch_args tiga_args = {*%s, %s->n_dst, tiga_dims, tiga_buffers, %s};", p.graph, p.graph,
-            facts->needs_scratch ? p.scratch : "NULL");
+    cg_line(w, "const tiga_launch_args tiga_args = {*%s, %s->n_dst, tiga_dims, tiga_buffers, %s, NULL};", p.graph,
+            p.graph, facts->needs_scratch ? p.scratch : "NULL");
     if (facts->walks_edges) {
         cg_open(w, "if (%s->source_bits == 64)", p.graph);
         cg_line(w, "%s_rows64(&tiga_args, %s, %s);", s, p.row_begin, p.row_end);

@@ -25,6 +25,8 @@ static const char *value_name(cg_loop *c, ir_id id) {
     }
     if (op->code == IR_COLLAPSE)
         return ir_kind_text(ir_kind_of(ir_at(c->f, op->args[0])));
+    if (op->code == IR_EDGEID)
+        return "edge";
     if (op->code == IR_SOURCE)
         return "source";
     if (op->code == IR_DEGREE)
@@ -82,6 +84,16 @@ static void source(cg_loop *c, ir_id id) {
     c->uses_sources = true;
     cg_set_value(c, id, "int64_t", base_arena_printf(c->arena, "%s < 0 ? -1 : (int64_t)%s[%s]", e, c->sources, e),
                  false);
+}
+
+static void edge_number(cg_loop *c, ir_id id) {
+    const char *e = c->text[ir_at(c->f, id)->args[0]];
+    if (!ir_transposed(c->f)) {
+        c->text[id] = e;
+        return;
+    }
+    c->uses_edge_of = true;
+    cg_set_value(c, id, "int64_t", base_arena_printf(c->arena, "%s[%s]", c->edge_of, cg_bare(c->arena, e)), true);
 }
 
 static void degree(cg_loop *c, ir_id id) {
@@ -374,6 +386,9 @@ void cg_statement(cg_loop *c, ir_id id) {
     case IR_NUMROWS:
         c->text[id] = c->n_rows;
         c->uses_n_rows = true;
+        break;
+    case IR_EDGEID:
+        edge_number(c, id);
         break;
     case IR_SOURCE:
         source(c, id);

@@ -50,6 +50,7 @@ typedef struct hr_frame {
     tiga_graph *const *graphs;
     int n_graphs;
     const tiga_csr **graph_of; /* [n_params]: of graph parameters; in kernels graph_of[0] is the one graph */
+    tiga_graph **handle_of; /* [n_params]: the same graphs as handles */
     const tiga_array **params; /* [n_params]; NULL for graphs */
     tiga_array **results; /* [n_results] */
     int64_t *dims; /* [n_dims]; -1 while unknown */

@@ -37,11 +37,13 @@ tiga_status hr_bind_graphs(hr_frame *f, tiga_graph *const *graphs, int n_graphs)
     f->graphs = graphs;
     f->n_graphs = n_graphs;
     if (!f->fn->is_program) {
+        f->handle_of[0] = graphs[0];
         f->graph_of[0] = &graphs[0]->csr;
         return check_square(f, "", f->graph_of[0]);
     }
     for (int i = 0; i < f->fn->n_params; i++)
         if (f->fn->params[i].at == TIGA_AT_GRAPH) {
+            f->handle_of[i] = graphs[k];
             f->graph_of[i] = &graphs[k++]->csr;
             tiga_status status = check_square(f, f->fn->params[i].name, f->graph_of[i]);
             if (status != TIGA_OK)

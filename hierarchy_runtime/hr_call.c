@@ -43,7 +43,7 @@ static tiga_status take_block(hr_frame *f) {
     const tiga_function_info *fn = f->fn;
     size_t p = (size_t)fn->n_params, r = (size_t)fn->n_results, d = (size_t)fn->n_dims;
     size_t instances = (p + r) * sizeof(tiga_instance);
-    size_t n_bytes = instances + ((p + 1) + p + r + d + d + r) * 8;
+    size_t n_bytes = instances + (2 * (p + 1) + p + r + d + d + r) * 8;
     char *at = (char *)f->small;
     if (n_bytes > sizeof f->small) {
         at = f->block = base_alloc(n_bytes);
@@ -53,6 +53,7 @@ static tiga_status take_block(hr_frame *f) {
     memset(at, 0, n_bytes);
     f->bound = (void *)at;
     f->graph_of = (void *)(at += instances);
+    f->handle_of = (void *)(at += (p + 1) * 8);
     f->params = (void *)(at += (p + 1) * 8);
     f->results = (void *)(at += p * 8);
     f->dims = (void *)(at += r * 8);

@@ -142,16 +142,20 @@ static int32_t copy(void *frame, tiga_instance *from, tiga_instance *to) {
 /* ---- launches ---- */
 enum { FEW_BUFFERS = 32 };
 
-static int32_t find_graph(hr_frame *f, const tiga_kernel_code *code, int32_t graph, int64_t n_rows,
-                          const tiga_csr **out) {
-    *out = NULL;
+static int32_t find_graph(hr_frame *f, const tiga_kernel_code *code, int32_t graph, int64_t n_rows, rt_launch *l) {
+    l->graph = NULL;
     if (!code->walks_edges)
         return TIGA_OK;
     int32_t index = f->fn->is_program ? graph : 0;
     if (index < 0 || (f->fn->is_program && index >= f->fn->n_params) || !f->graph_of[index])
         return fail_step(f, "launch of", &(tiga_instance){.name = code->name}, "it walks edges and has no graph");
-    *out = f->graph_of[index];
-    if (n_rows != (*out)->n_dst)
+    l->graph = f->graph_of[index];
+    if (code->walks_edges == 2) {
+        tiga_status status = rt_graph_transposed(f->ctx, f->handle_of[index], &l->graph, &l->edge_of);
+        if (status != TIGA_OK)
+            return keep(f, status);
+    }
+    if (n_rows != l->graph->n_dst)
         return fail_step(f, "launch of", &(tiga_instance){.name = code->name}, "its rows are not those of the graph");
     return TIGA_OK;
 }
@@ -181,7 +185,7 @@ static int32_t launch(void *frame, const tiga_kernel_code *code, int32_t graph, 
     void *few[FEW_BUFFERS], **data = few;
     int64_t written = 0;
     rt_launch l = {.code = code, .n_rows = n_rows, .dims = dims};
-    int32_t status = find_graph(f, code, graph, n_rows, &l.graph);
+    int32_t status = find_graph(f, code, graph, n_rows, &l);
     if (status != TIGA_OK)
         return status;
     if (code->n_buffers > FEW_BUFFERS) {

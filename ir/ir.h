@@ -197,9 +197,10 @@ typedef struct ir_func {
     size_t n_params, cap_params;
     ir_param *results; /* kernels: type.space is IR_ROW, IR_EDGE, or IR_UNIFORM for total.  Loop: none (see roles) */
     size_t n_results, cap_results;
-    const char *domain; /* kernels and loops: "dst" walks or may walk edges; else rows only: "rows" */
+    const char *domain; /* kernels and loops: "dst" walks or may walk edges; "src" the same on the transposed relation:
+                           its rows are the graph's sources, its sources the graph's rows; "rows" has no edges */
     int64_t rows_per_unit; /* loops: 1, or IR_TOTAL_BLOCK */
-    int64_t team;          /* loops, CUDA schedule: threads per row, 0 = not scheduled */
+    int64_t team; /* loops, CUDA schedule: threads per row, 0 = not scheduled */
     ir_region body;
     ir_op **chunks; /* operations by id, in chunks that never move */
     uint32_t n_ops; /* ids 1 .. n_ops - 1 are in use */
@@ -230,15 +231,15 @@ void ir_erase(ir_region *r, size_t at);
 bool ir_region_find(const ir_region *r, ir_id id, size_t *at); /* directly in r, not in nested regions */
 ir_region *ir_region_new(ir_module *m);
 void ir_set_args(ir_module *m, ir_op *op, const ir_id *args, size_t n_args); /* copied */
-void ir_set_int(ir_module *m, ir_op *op, ir_attr_key key, int64_t v);     /* INT and DIM */
+void ir_set_int(ir_module *m, ir_op *op, ir_attr_key key, int64_t v); /* INT and DIM */
 void ir_set_word(ir_module *m, ir_op *op, ir_attr_key key, const char *w); /* copied */
 void ir_set_value(ir_module *m, ir_op *op, ir_scalar_value v);
 void ir_copy_attrs(ir_module *m, const ir_op *from, ir_op *to); /* replaces those of `to` */
 void ir_drop_attr(ir_op *op, ir_attr_key key);
 const ir_attr *ir_find_attr(const ir_op *op, ir_attr_key key); /* NULL when absent */
 int64_t ir_int(const ir_op *op, ir_attr_key key, int64_t otherwise);
-const char *ir_word(const ir_op *op, ir_attr_key key);         /* NULL when absent */
-ir_kind ir_kind_of(const ir_op *op);                           /* BASE_BUG without a valid {kind} */
+const char *ir_word(const ir_op *op, ir_attr_key key); /* NULL when absent */
+ir_kind ir_kind_of(const ir_op *op); /* BASE_BUG without a valid {kind} */
 /* Builder: appends to a region; spans are taken from b->span. */
 typedef struct ir_builder {
     ir_module *m;
@@ -253,7 +254,7 @@ ir_id ir_emit3(ir_builder *b, ir_opcode code, ir_type type, ir_id a, ir_id c, ir
 ir_id ir_emit_const(ir_builder *b, ir_type type, ir_scalar_value v);
 ir_id ir_emit_i64(ir_builder *b, int64_t v);
 ir_id ir_emit_f(ir_builder *b, ir_type type, double v); /* a float constant of type.dtype */
-ir_id ir_emit_dimsize(ir_builder *b, ir_dim d);         /* const for a constant dimension */
+ir_id ir_emit_dimsize(ir_builder *b, ir_dim d); /* const for a constant dimension */
 /* Elementwise with the result type worked out: broadcast shape, widest space, bool for comparisons. */
 ir_id ir_emit_elementwise(ir_builder *b, ir_opcode code, const ir_id *args, size_t n_args);
 ir_id ir_emit_cast(ir_builder *b, ir_dtype to, ir_id a); /* shape and space of a */
@@ -269,6 +270,8 @@ void ir_remap(ir_func *f, const ir_id *map);
 /* Calls fn for each operation in program order, regions after the operation that holds them. */
 void ir_walk(ir_func *f, void (*fn)(void *ctx, ir_func *f, ir_region *r, ir_id id), void *ctx);
 void ir_count_uses(ir_func *f, uint32_t *uses); /* uses[f->n_ops]: by operations that stand in a region */
+bool ir_walks(const ir_func *f); /* domain dst or src: there may be edges */
+bool ir_transposed(const ir_func *f); /* domain src */
 bool ir_has_effect(const ir_op *op); /* must be kept although nothing uses its value; true of every op with a region */
 
 /* ---- ir_print.c, ir_parse.c: the text form; parse(print(m)) prints the same bytes ------------------------------- */
@@ -311,10 +314,11 @@ typedef struct ir_graph_data { /* a relation by destination */
     int64_t n_dst, n_src, n_edges;
     const int64_t *offsets; /* [n_dst + 1] */
     const int64_t *sources; /* [n_edges] */
+    const int64_t *edge_of; /* [n_edges] for a transposed relation: the edge of the graph that each one is; else NULL */
 } ir_graph_data;
 
 typedef struct ir_call_data {
-    const ir_graph_data *graph; /* kernels and loops; NULL when none is walked */
+    const ir_graph_data *graph; /* kernels and loops, as it is walked (domain = src: transposed); NULL: none */
     const ir_graph_data *const *graphs; /* programs: one per parameter, NULL where it is not a graph */
     const int64_t *dims; /* one per symbol of the function, program graph sizes included */
     const void *const *in; /* one per parameter that is not a result */

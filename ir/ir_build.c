@@ -268,6 +268,10 @@ void ir_count_uses(ir_func *f, uint32_t *uses) {
     ir_walk(f, count_uses, uses);
 }
 
+bool ir_walks(const ir_func *f) { return f->domain && strcmp(f->domain, "rows") != 0; }
+
+bool ir_transposed(const ir_func *f) { return f->domain && strcmp(f->domain, "src") == 0; }
+
 bool ir_has_effect(const ir_op *op) {
     ir_class cls = ir_op_describe(op->code)->cls;
     return cls == IR_CLASS_EFFECT || cls == IR_CLASS_LOOP;

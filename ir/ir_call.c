@@ -25,15 +25,17 @@ static bool graph_dim(const ir_func *caller, const ir_op *call, const char *what
 static bool bind_graph_sizes(const ir_func *caller, const ir_op *call, const ir_func *callee, ir_dim *dims,
                              base_str *why) {
     static const char *const names[] = {"dst", "src", "edge"};
+    static const char *const turned[] = {"src", "dst", "edge"};
+    const char *const *theirs = ir_transposed(callee) ? turned : names;
     for (int i = 0; i < 3; i++) {
         char own[8] = ".";
         uint32_t sym;
         strcat(own, names[i]);
         if (!ir_sym_find(callee, own, &sym))
             continue;
-        if (!graph_dim(caller, call, names[i], &dims[sym])) {
+        if (!graph_dim(caller, call, theirs[i], &dims[sym])) {
             base_str_addf(why, "the caller has no dimension %s.%s",
-                          caller->params[ir_int(call, IR_ATTR_GRAPH, -1)].name, names[i]);
+                          caller->params[ir_int(call, IR_ATTR_GRAPH, -1)].name, theirs[i]);
             return false;
         }
     }
@@ -46,7 +48,8 @@ static bool same_dim(const ir_func *f, ir_dim a, ir_dim b) {
 }
 
 /* The axis that a role puts in front; false: none. */
-static bool leading(const ir_func *caller, const ir_op *call, ir_role role, ir_dim *out, bool *known) {
+static bool leading(const ir_func *caller, const ir_op *call, const ir_func *callee, ir_role role, ir_dim *out,
+                    bool *known) {
     int64_t graph = ir_int(call, IR_ATTR_GRAPH, -1);
     *known = true;
     if (role == IR_PARAM_FIELD || role == IR_OUT_PARAM)
@@ -54,11 +57,11 @@ static bool leading(const ir_func *caller, const ir_op *call, ir_role role, ir_d
     if (graph < 0)
         *out = ir_int(call, IR_ATTR_DIM, 0);
     else if (role == IR_SRC)
-        *known = graph_dim(caller, call, "src", out);
+        *known = graph_dim(caller, call, ir_transposed(callee) ? "dst" : "src", out);
     else if (role == IR_EDGE_FIELD || role == IR_OUT_EDGE)
         *known = graph_dim(caller, call, "edge", out);
     else
-        *known = graph_dim(caller, call, "dst", out);
+        *known = graph_dim(caller, call, ir_transposed(callee) ? "src" : "dst", out);
     return true;
 }
 
@@ -71,11 +74,12 @@ static bool match_dim(const ir_func *caller, ir_dim *dims, ir_dim formal, ir_dim
     return same_dim(caller, *bound, actual);
 }
 
-static bool match_param(const ir_func *caller, const ir_op *call, const ir_param *p, uint32_t i, ir_dim *dims,
+static bool match_param(const ir_func *caller, const ir_op *call, const ir_func *callee, uint32_t i, ir_dim *dims,
                         base_str *why) {
+    const ir_param *p = &callee->params[i];
     const ir_type *actual = &ir_at(caller, call->args[i])->type;
     ir_dim lead;
-    bool known, has_lead = leading(caller, call, p->role, &lead, &known), ok = known;
+    bool known, has_lead = leading(caller, call, callee, p->role, &lead, &known), ok = known;
     ok = ok && actual->dtype == p->type.dtype && actual->rank == p->type.rank + has_lead;
     ok = ok && (!has_lead || same_dim(caller, lead, actual->dim[0]));
     for (uint32_t k = 0; ok && k < p->type.rank; k++)
@@ -94,7 +98,7 @@ bool ir_bind_call(const ir_func *caller, const ir_op *call, const ir_func *calle
     if (has_graph && !bind_graph_sizes(caller, call, callee, dims, why))
         return false;
     for (uint32_t i = 0; i < callee->n_params; i++)
-        if (!match_param(caller, call, &callee->params[i], i, dims, why))
+        if (!match_param(caller, call, callee, i, dims, why))
             return false;
     for (size_t i = 0; i < callee->n_syms; i++) {
         uint32_t sym;
@@ -113,7 +117,7 @@ bool ir_call_result(const ir_func *caller, const ir_op *call, const ir_func *cal
     const ir_type *t = &callee->results[i].type;
     ir_role role = t->space == IR_EDGE ? IR_OUT_EDGE : t->space == IR_ROW ? IR_OUT_ROW : IR_OUT_PARAM;
     ir_dim lead;
-    bool known, has_lead = leading(caller, call, role, &lead, &known);
+    bool known, has_lead = leading(caller, call, callee, role, &lead, &known);
     *out = (ir_type){.dtype = t->dtype, .rank = t->rank + has_lead};
     if (!known || out->rank > IR_MAX_RANK) {
         base_str_addf(why, "the type of result '%s' of @%s cannot be written here", callee->results[i].name,

@@ -79,6 +79,7 @@ static domain domain_of(ir_opcode code) {
     case IR_LANES:
     case IR_TILES:
     case IR_NUMROWS:
+    case IR_EDGEID:
     case IR_SOURCE:
     case IR_LOAD:
     case IR_STORE:

@@ -126,11 +126,18 @@ static bool run_const(const ir_op *op, ir_tensor *out) {
     return true;
 }
 
+/* Arrays by edge are in the order of the graph, whichever way it is walked. */
+static int64_t edge_number(const ir_run *r, int64_t e) {
+    const int64_t *edge_of = r->call->graph->edge_of;
+    return edge_of && ir_transposed(r->f) ? edge_of[e] : e;
+}
+
 static bool run_field(ir_run *r, const ir_op *op, ir_tensor *out) {
     const void *array = r->call->in[ir_int(op, IR_ATTR_FIELD, 0)];
     bool at_source = strcmp(ir_word(op, IR_ATTR_AT), "src") == 0;
+    bool at_edge = strcmp(ir_word(op, IR_ATTR_AT), "edge") == 0;
     for (int64_t u = 0; u < out->units; u++) {
-        int64_t from = at_source ? r->call->graph->sources[u] : u;
+        int64_t from = at_source ? r->call->graph->sources[u] : at_edge ? edge_number(r, u) : u;
         for (int64_t k = 0; k < out->features; k++)
             ir_run_put(out, u, k, ir_load_scalar(out->dtype, array, from * out->features + k));
     }
@@ -229,7 +236,7 @@ static bool run_ret(ir_run *r, const ir_op *op) {
         out.data = r->call->out[i];
         for (int64_t u = 0; u < out.units; u++)
             for (int64_t k = 0; k < out.features; k++)
-                ir_run_put(&out, u, k, ir_run_get(r, t, out.space, u, k));
+                ir_run_put(&out, out.space == IR_EDGE ? edge_number(r, u) : u, k, ir_run_get(r, t, out.space, u, k));
     }
     return true;
 }
@@ -249,6 +256,11 @@ bool ir_graph_check(const ir_graph_data *g, bool square, base_str *why) {
             base_str_addf(why, "edge %lld comes from a row that does not exist", (long long)e);
             return false;
         }
+    for (int64_t e = 0; ends && g->edge_of && e < g->n_edges; e++)
+        if (g->edge_of[e] < 0 || g->edge_of[e] >= g->n_edges) {
+            base_str_addf(why, "edge %lld of the transposed relation is none of the graph", (long long)e);
+            return false;
+        }
     if (ends && square && g->n_dst != g->n_src)
         base_str_add(why, "the graph is not square");
     return ends && (!square || g->n_dst == g->n_src);
@@ -264,7 +276,7 @@ static bool check_graph(ir_run *r, const ir_graph_data *g) {
 static bool bind_graph(ir_run *r) {
     const ir_graph_data *g = r->call->graph;
     r->n_rows = r->call->n_rows;
-    if (strcmp(r->f->domain, "rows") == 0)
+    if (!ir_walks(r->f))
         return r->n_rows >= 0 || ir_run_fail(r, "a negative number of rows");
     if (!g)
         return ir_run_fail(r, "the kernel needs a graph");

@@ -111,6 +111,15 @@ static bool run_source(ir_loop_run *r, const ir_op *op, ir_scalar_value *out) {
     return true;
 }
 
+static bool run_edgeid(ir_loop_run *r, const ir_op *op, ir_scalar_value *out) {
+    int64_t e = ir_loop_int(r, op, 0);
+    const ir_graph_data *g = r->call->graph;
+    if (!g || e < 0 || e >= g->n_edges)
+        return ir_loop_fail(r, "there is no edge %lld", (long long)e);
+    out->i = g->edge_of && ir_transposed(r->f) ? g->edge_of[e] : e;
+    return true;
+}
+
 static bool run_degree(ir_loop_run *r, const ir_op *op, ir_scalar_value *out) {
     int64_t row = ir_loop_int(r, op, 0);
     if (!check_row(r, row))
@@ -155,6 +164,8 @@ static bool run_op(ir_loop_run *r, ir_id id) {
         return ir_loop_accum(r, op);
     if (op->code == IR_SOURCE)
         return run_source(r, op, out);
+    if (op->code == IR_EDGEID)
+        return run_edgeid(r, op, out);
     if (op->code == IR_DEGREE)
         return run_degree(r, op, out);
     if (op->code == IR_ROWS)
@@ -237,7 +248,7 @@ static bool bind_domain(ir_loop_run *r) {
     const ir_graph_data *g = r->call->graph;
     if (g && !check_graph(r, g))
         return false;
-    r->n_rows = g && strcmp(r->f->domain, "dst") == 0 ? g->n_dst : r->call->n_rows;
+    r->n_rows = g && ir_walks(r->f) ? g->n_dst : r->call->n_rows;
     if (r->n_rows < 0)
         return ir_loop_fail(r, "a negative number of rows");
     r->n_units = r->n_rows / r->f->rows_per_unit + (r->n_rows % r->f->rows_per_unit != 0);

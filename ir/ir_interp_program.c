@@ -31,13 +31,35 @@ static int64_t *concrete_dims(ir_run *r, const ir_op *op, const ir_func *callee)
     return dims;
 }
 
+/* The relation seen from the sources; within a source the edges stand in the order of the graph. */
+static const ir_graph_data *transpose(ir_run *r, const ir_graph_data *g) {
+    ir_graph_data *t = ir_run_alloc(r, 1, sizeof *t);
+    int64_t *offsets = ir_run_alloc(r, g->n_src + 2, sizeof *offsets);
+    int64_t *sources = ir_run_alloc(r, g->n_edges, sizeof *sources);
+    int64_t *edge_of = ir_run_alloc(r, g->n_edges, sizeof *edge_of);
+    if (!t || !offsets || !sources || !edge_of)
+        return NULL;
+    for (int64_t e = 0; e < g->n_edges; e++)
+        offsets[g->sources[e] + 2]++;
+    for (int64_t i = 2; i <= g->n_src; i++)
+        offsets[i + 1] += offsets[i];
+    for (int64_t i = 0; i < g->n_dst; i++)
+        for (int64_t e = g->offsets[i]; e < g->offsets[i + 1]; e++) {
+            int64_t at = offsets[g->sources[e] + 1]++;
+            sources[at] = i;
+            edge_of[at] = e;
+        }
+    *t = (ir_graph_data){g->n_src, g->n_dst, g->n_edges, offsets, sources, edge_of};
+    return t;
+}
+
 /* The tensors of a call's results; their sizes are those of the callee, with its axis of rows or edges in front. */
 static bool result_tensors(ir_run *r, const ir_func *callee, const ir_call_data *call, ir_tensor *members, void **out) {
     ir_run inner = *r;
     inner.f = callee;
     inner.call = call;
     inner.at = 0;
-    inner.n_rows = strcmp(callee->domain, "rows") == 0 ? call->n_rows : call->graph->n_dst;
+    inner.n_rows = ir_walks(callee) ? call->graph->n_dst : call->n_rows;
     inner.n_edges = call->graph ? call->graph->n_edges : 0;
     for (size_t i = 0; i < callee->n_results; i++) {
         ir_tensor *t = &members[i];
@@ -73,6 +95,8 @@ static bool run_call(ir_run *r, const ir_op *op, ir_tensor *out) {
     call.in = in;
     call.out = results;
     call.graph = graph >= 0 ? r->call->graphs[graph] : NULL;
+    if (graph >= 0 && ir_transposed(callee) && !(call.graph = transpose(r, call.graph)))
+        return false;
     call.n_rows = graph >= 0 ? call.graph->n_dst : ir_run_dim(r, ir_int(op, IR_ATTR_DIM, 0));
     if (!result_tensors(r, callee, &call, members, results) || !ir_run_kernel(r->m, callee, &call, r->heap, r->err))
         return false;

@@ -215,11 +215,11 @@ static bool parse_domain(ir_parser *p) {
     if (!ir_parse_need_mark(p, '='))
         return false;
     base_span span = p->token.span;
-    const char *word = ir_parse_name(p, "dst or rows");
+    const char *word = ir_parse_name(p, "dst, src or rows");
     if (!word)
         return false;
-    if (strcmp(word, "dst") != 0 && strcmp(word, "rows") != 0) {
-        ir_parse_error(p, "E0908", span, "the domain is dst or rows, not '%s'", word);
+    if (strcmp(word, "dst") != 0 && strcmp(word, "src") != 0 && strcmp(word, "rows") != 0) {
+        ir_parse_error(p, "E0908", span, "the domain is dst, src or rows, not '%s'", word);
         return false;
     }
     p->f->domain = word;

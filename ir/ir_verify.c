@@ -431,8 +431,9 @@ static bool check_result(ir_check *c, const ir_param *r) {
 static bool check_header(ir_check *c) {
     const ir_func *f = c->f;
     bool walks = f->level == IR_LEVEL_KERNEL || f->level == IR_LEVEL_LOOP;
-    if (walks && (!f->domain || (strcmp(f->domain, "dst") != 0 && strcmp(f->domain, "rows") != 0)))
-        return ir_check_fail(c, "the domain is dst or rows");
+    if (walks && (!f->domain ||
+                  (strcmp(f->domain, "dst") != 0 && strcmp(f->domain, "src") != 0 && strcmp(f->domain, "rows") != 0)))
+        return ir_check_fail(c, "the domain is dst, src or rows");
     if (f->rows_per_unit < 1 || (f->rows_per_unit != 1 && f->level != IR_LEVEL_LOOP))
         return ir_check_fail(c, "a unit has at least one row, and more only in a loop function");
     if (f->team < 0 || f->team > 1024 || (f->team && f->level != IR_LEVEL_LOOP))

@@ -113,7 +113,7 @@ static bool check_reduce(ir_check *c, const ir_op *op) {
     ir_kind k;
     if (!ir_check_kind(c, op, &k))
         return false;
-    if (strcmp(c->f->domain, "dst") != 0)
+    if (!ir_walks(c->f))
         return ir_check_fail(c, "a kernel over rows has no edges");
     uint32_t n = k == IR_KIND_SOFTMAX ? 2 : 1;
     if (op->n_args != n && !(k == IR_KIND_COUNT && op->n_args == 0))
@@ -149,7 +149,7 @@ static bool check_call(ir_check *c, const ir_op *op) {
         return ir_check_fail(c, "there is no kernel @%s", ir_word(op, IR_ATTR_CALLEE));
     if (graph < -1 || graph >= (int64_t)c->f->n_params || (graph >= 0 && c->f->params[graph].role != IR_GRAPH_FIELD))
         return ir_check_fail(c, "parameter %lld is no graph", (long long)graph);
-    if (graph < 0 && (strcmp(callee->domain, "rows") != 0 || !ir_find_attr(op, IR_ATTR_DIM)))
+    if (graph < 0 && (ir_walks(callee) || !ir_find_attr(op, IR_ATTR_DIM)))
         return ir_check_fail(c, "without a graph it needs a kernel over rows, and {dim}");
     if (graph >= 0 && ir_find_attr(op, IR_ATTR_DIM))
         return ir_check_fail(c, "the rows of a graph need no {dim}");
@@ -268,7 +268,7 @@ static bool check_ret(ir_check *c, const ir_op *op) {
 bool ir_check_graph_op(ir_check *c, const ir_op *op) {
     if (ir_class_is_elementwise(ir_op_describe(op->code)->cls))
         return ir_check_elementwise(c, op);
-    if (c->f->level == IR_LEVEL_KERNEL && op->type.space == IR_EDGE && strcmp(c->f->domain, "dst") != 0)
+    if (c->f->level == IR_LEVEL_KERNEL && op->type.space == IR_EDGE && !ir_walks(c->f))
         return ir_check_fail(c, "a kernel over rows has no edges");
     ir_type row_i64 = {.dtype = IR_I64, .space = IR_ROW};
     if (op->code == IR_CONST)

@@ -81,7 +81,7 @@ static bool check_loop(ir_check *c, const ir_op *op) {
     if (!check_positive(c, op, IR_ATTR_PREFETCH, 0, "prefetch") ||
         !check_positive(c, op, IR_ATTR_VECTOR, 0, "vector") || !check_positive(c, op, IR_ATTR_WIDTH, 1, "width"))
         return false;
-    if (op->code == IR_EDGES && strcmp(c->f->domain, "dst") != 0)
+    if (op->code == IR_EDGES && !ir_walks(c->f))
         return ir_check_fail(c, "a function over rows walks no edges");
     if (op->code == IR_EDGES && !inside(c, IR_ROWS))
         return ir_check_fail(c, "it stands inside rows");
@@ -176,7 +176,7 @@ static bool check_form(ir_check *c, const ir_op *op) {
 static bool check_degree(ir_check *c, const ir_op *op) {
     if (op->n_args != 1)
         return ir_check_fail(c, "here it takes the row");
-    if (strcmp(c->f->domain, "dst") != 0)
+    if (!ir_walks(c->f))
         return ir_check_fail(c, "a function over rows has no edges");
     return check_scalar_i64(c, op);
 }
@@ -190,7 +190,7 @@ bool ir_check_loop_op(ir_check *c, const ir_op *op) {
         return check_rows(c, op);
     if (op->code == IR_DEGREE)
         return check_degree(c, op);
-    if (op->code == IR_DIMSIZE || op->code == IR_NUMROWS || op->code == IR_SOURCE)
+    if (op->code == IR_DIMSIZE || op->code == IR_NUMROWS || op->code == IR_SOURCE || op->code == IR_EDGEID)
         return check_scalar_i64(c, op);
     if (op->code == IR_LOAD)
         return check_load(c, op);

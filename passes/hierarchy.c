@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-static bool walks(const ir_func *loop) { return loop->domain && !strcmp(loop->domain, "dst"); }
-
 static bool kernel_task(ir_module *m, const ir_func *k, pass_context *ctx, base_str *err) {
     const ir_func *loop = ir_func_find(m, k->name, IR_LEVEL_LOOP);
     if (!loop || ir_func_find(m, base_arena_printf(ctx->scratch, "%s.total", k->name), IR_LEVEL_LOOP)) {
@@ -25,7 +23,7 @@ static bool kernel_task(ir_module *m, const ir_func *k, pass_context *ctx, base_
     for (size_t i = 0; i < loop->n_syms; i++)
         dims[i] = hier_dim(&h, ir_dim_sym(ir_sym(m, h.t, loop->syms[i])));
     hier_launch l = {.loop = loop,
-                     .graph = walks(loop) ? 0 : -1,
+                     .graph = ir_walks(loop) ? 0 : -1,
                      .in = inst,
                      .n_in = k->n_params,
                      .out = inst + k->n_params,

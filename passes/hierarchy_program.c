@@ -76,10 +76,11 @@ static bool resolve_callee(plan *s, const ir_op *op, callee *c) {
         return false;
     c->graph = ir_int(op, IR_ATTR_GRAPH, -1);
     c->rows = ir_int(op, IR_ATTR_DIM, 1);
+    const char *rows = ir_transposed(c->kernel) ? "src" : "dst";
     uint32_t sym;
     if (c->graph >= 0 &&
-        !ir_sym_find(s->p, base_arena_printf(s->h.scratch, "%s.dst", s->p->params[c->graph].name), &sym)) {
-        base_str_addf(s->h.err, "program '%s' has no dimension %s.dst", s->p->name, s->p->params[c->graph].name);
+        !ir_sym_find(s->p, base_arena_printf(s->h.scratch, "%s.%s", s->p->params[c->graph].name, rows), &sym)) {
+        base_str_addf(s->h.err, "program '%s' has no dimension %s.%s", s->p->name, s->p->params[c->graph].name, rows);
         return false;
     }
     if (c->graph >= 0)

@@ -84,6 +84,8 @@ static bool fits_role(const hoist *h, ir_id id, ir_role role) {
     case IR_NODE:
         return is_row(h, id) || loop_of_arg(h, id, IR_EDGES, 1);
     case IR_EDGE_FIELD:
+        if (ir_at(h->f, id)->code == IR_EDGEID)
+            id = ir_at(h->f, id)->args[0];
         return loop_of_arg(h, id, IR_EDGES, 0) != 0;
     case IR_PARAM_FIELD:
     case IR_GRAPH_FIELD:
@@ -124,7 +126,7 @@ static bool may_move(const hoist *h, ir_id id, const ir_op *loop) {
     if (op->code == IR_LOAD)
         return load_is_safe(h, op) ||
                (runs_at_least_once(h, loop) && h->f->params[ir_int(op, IR_ATTR_FIELD, 0)].role < IR_OUT_ROW);
-    if (op->code == IR_SOURCE)
+    if (op->code == IR_SOURCE || op->code == IR_EDGEID)
         return loop_of_arg(h, op->args[0], IR_EDGES, 0) || runs_at_least_once(h, loop);
     if (op->code == IR_DEGREE)
         return is_row(h, op->args[0]) || runs_at_least_once(h, loop);

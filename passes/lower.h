@@ -136,6 +136,8 @@ size_t lower_home(const lower *L, ir_space space);                           /* 
 size_t lower_deepest(const lower *L, const ir_type *t, const ir_id *idx);    /* scope of an index */
 ir_id lower_var(lower *L, ir_dtype dtype, const ir_dim *dims, size_t n, const char *name);
 
+ir_id lower_edge(lower *L); /* the number of the edge by which arrays per edge are indexed */
+
 /* ---- lower_fold.c ---- */
 ir_id lower_fold_element(lower *L, ir_id v, const ir_id *idx); /* at the scope of idx, which is not a lane */
 

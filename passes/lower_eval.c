@@ -174,6 +174,11 @@ static size_t frame_key(const lower *L, const frame *fr, uint64_t *key) {
     return 2 + rank;
 }
 
+ir_id lower_edge(lower *L) {
+    ir_id e = L->scope[lower_find_scope(L, LOWER_EDGES)].arg[0];
+    return ir_transposed(L->k) ? lower_pure1(L, IR_EDGEID, IR_I64, e) : e;
+}
+
 static ir_id load_field(lower *L, const frame *fr) {
     const ir_op *op = ir_at(L->k, fr->v);
     uint32_t field = (uint32_t)ir_int(op, IR_ATTR_FIELD, 0);
@@ -183,7 +188,7 @@ static ir_id load_field(lower *L, const frame *fr) {
     if (strcmp(at, "src") == 0)
         index[n++] = L->scope[lower_find_scope(L, LOWER_EDGES)].arg[1];
     else if (strcmp(at, "edge") == 0)
-        index[n++] = L->scope[lower_find_scope(L, LOWER_EDGES)].arg[0];
+        index[n++] = lower_edge(L);
     else if (strcmp(at, "dst") == 0)
         index[n++] = L->row;
     memcpy(index + n, fr->idx, op->type.rank * sizeof *index);

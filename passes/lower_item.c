@@ -231,7 +231,7 @@ static void store(lower *L, const lower_item *it, const ir_id *axes) {
     lower_index(L, &it->shape, axes, idx);
     ir_id v = lower_eval_in(L, it->value, &it->shape, idx);
     bool edge = L->f->params[it->field].role == IR_OUT_EDGE;
-    args[n++] = edge ? L->scope[lower_find_scope(L, LOWER_EDGES)].arg[0] : L->row;
+    args[n++] = edge ? lower_edge(L) : L->row;
     memcpy(args + n, idx, it->shape.rank * sizeof *idx);
     n += it->shape.rank;
     args[n++] = v;

@@ -48,7 +48,8 @@ static void chunk_task(void *arg, int64_t task, int thread) {
     int64_t k = j->first + task, begin = chunk_begin(j, k), end = chunk_begin(j, k + 1);
     if (begin == end)
         return;
-    tiga_launch_args args = {.n_rows = j->l->n_rows, .dims = j->l->dims, .buffers = j->l->buffers};
+    tiga_launch_args args = {
+        .n_rows = j->l->n_rows, .dims = j->l->dims, .buffers = j->l->buffers, .edge_of = j->l->edge_of};
     if (j->l->graph)
         args.graph = *j->l->graph;
     args.scratch = j->scratch ? j->scratch + thread * j->scratch_each : NULL;

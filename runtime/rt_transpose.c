@@ -65,6 +65,10 @@ tiga_status tiga_graph_transposed(tiga_context *ctx, tiga_graph *g, const tiga_c
     if (!ctx || !g)
         return rt_fail(ctx, TIGA_E_ARGUMENT, "tiga_graph_transposed: an argument is NULL");
     rt_begin(ctx);
+    return rt_graph_transposed(ctx, g, out, edge_of);
+}
+
+tiga_status rt_graph_transposed(tiga_context *ctx, tiga_graph *g, const tiga_csr **out, const int64_t **edge_of) {
     tiga_status status = TIGA_OK;
     pthread_mutex_lock(&g->lock);
     if (!g->has_transposed) {

@@ -208,10 +208,15 @@ typedef struct rt_zip_member {
 /* n <= RT_ZIP_MEMBERS.  limit: what is as large is written as zip64; 0: 2^32 - 1, as it must be (less in tests). */
 tiga_status rt_zip_write(tiga_context *ctx, const char *path, const rt_zip_member *members, int n, int64_t limit);
 
+/* ---- rt_transpose.c --------------------------------------------------------------------------------------------------------- */
+/* tiga_graph_transposed from inside a call: an interruption that came meanwhile is kept. */
+tiga_status rt_graph_transposed(tiga_context *ctx, tiga_graph *g, const tiga_csr **out, const int64_t **edge_of);
+
 /* ---- rt_launch.c ------------------------------------------------------------------------------------------------------------ */
 typedef struct rt_launch {
     const tiga_kernel_code *code;
     const tiga_csr *graph; /* NULL when the kernel walks no edges */
+    const int64_t *edge_of; /* when it is a transposed relation */
     int64_t n_rows;
     const int64_t *dims;
     void *const *buffers;

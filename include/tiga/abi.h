@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-#define TIGA_ABI_VERSION 1
+#define TIGA_ABI_VERSION 2
 
 /* Element types, the same numbers as in the compiler's type table. */
 enum { TIGA_BOOL = 0, TIGA_I32 = 1, TIGA_I64 = 2, TIGA_F32 = 3, TIGA_F64 = 4 };
@@ -36,6 +36,7 @@ typedef struct tiga_launch_args {
     const int64_t *dims;   /* one per open dimension of the kernel, in order */
     void *const *buffers;  /* inputs in order of declaration, then outputs */
     void *scratch;         /* scratch_bytes(dims) bytes for this thread, 64-byte aligned; NULL when 0 */
+    const int64_t *edge_of; /* [n_edges] when `graph` is a transposed relation: the edge of the graph that each is */
 } tiga_launch_args;
 
 /* Computes units row_begin .. row_end-1.  Allocates nothing, starts no threads, touches only its arguments. */
@@ -48,7 +49,7 @@ typedef struct tiga_kernel_code {
     tiga_rows_fn rows64; /* 64-bit sources; NULL when the kernel walks no edges */
     int64_t (*scratch_bytes)(const int64_t *dims); /* NULL: none */
     int64_t rows_per_unit;
-    int32_t walks_edges; /* 0 or 1 */
+    int32_t walks_edges; /* 0; 1: the graph by destination; 2: by source, the transposed relation */
     int32_t n_buffers, n_outputs, n_dims; /* outputs are the last n_outputs buffers */
 } tiga_kernel_code;
 

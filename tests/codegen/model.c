@@ -48,7 +48,7 @@ typedef __SIZE_TYPE__ size_t;
 extern "C" {
 #endif
 
-#define TIGA_ABI_VERSION 1
+#define TIGA_ABI_VERSION 2
 
 /* Element types, the same numbers as in the compiler's type table. */
 enum { TIGA_BOOL = 0, TIGA_I32 = 1, TIGA_I64 = 2, TIGA_F32 = 3, TIGA_F64 = 4 };
@@ -73,6 +73,7 @@ typedef struct tiga_launch_args {
     const int64_t *dims;   /* one per open dimension of the kernel, in order */
     void *const *buffers;  /* inputs in order of declaration, then outputs */
     void *scratch;         /* scratch_bytes(dims) bytes for this thread, 64-byte aligned; NULL when 0 */
+    const int64_t *edge_of; /* [n_edges] when `graph` is a transposed relation: the edge of the graph that each is */
 } tiga_launch_args;
 
 /* Computes units row_begin .. row_end-1.  Allocates nothing, starts no threads, touches only its arguments. */
@@ -85,7 +86,7 @@ typedef struct tiga_kernel_code {
     tiga_rows_fn rows64; /* 64-bit sources; NULL when the kernel walks no edges */
     int64_t (*scratch_bytes)(const int64_t *dims); /* NULL: none */
     int64_t rows_per_unit;
-    int32_t walks_edges; /* 0 or 1 */
+    int32_t walks_edges; /* 0; 1: the graph by destination; 2: by source, the transposed relation */
     int32_t n_buffers, n_outputs, n_dims; /* outputs are the last n_outputs buffers */
 } tiga_kernel_code;
 
@@ -1205,7 +1206,7 @@ TIGA_EXPORT int64_t spread_scratch(const tiga_csr *graph, int64_t F);
 void weighted_sum_rows(const tiga_csr *graph, int64_t F, const float *x, const float *w, const float *bias, float *out, int64_t row_begin, int64_t row_end) {
     const int64_t tiga_dims[] = {F};
     void *const tiga_buffers[] = {(void *)x, (void *)w, (void *)bias, (void *)out};
-    const tiga_launch_args tiga_args = {*graph, graph->n_dst, tiga_dims, tiga_buffers, NULL};
+    const tiga_launch_args tiga_args = {*graph, graph->n_dst, tiga_dims, tiga_buffers, NULL, NULL};
     if (graph->source_bits == 64) {
         weighted_sum_rows64(&tiga_args, row_begin, row_end);
         return;
@@ -1221,7 +1222,7 @@ void weighted_sum(const tiga_csr *graph, int64_t F, const float *x, const float 
 void smooth_rows(const tiga_csr *graph, const float *u, const float *dt, float *out, int64_t row_begin, int64_t row_end) {
     const int64_t tiga_dims[] = {0};
     void *const tiga_buffers[] = {(void *)u, (void *)dt, (void *)out};
-    const tiga_launch_args tiga_args = {*graph, graph->n_dst, tiga_dims, tiga_buffers, NULL};
+    const tiga_launch_args tiga_args = {*graph, graph->n_dst, tiga_dims, tiga_buffers, NULL, NULL};
     if (graph->source_bits == 64) {
         smooth_rows64(&tiga_args, row_begin, row_end);
         return;
@@ -1243,7 +1244,7 @@ int64_t spread_scratch(const tiga_csr *graph, int64_t F) {
 void spread_rows(const tiga_csr *graph, int64_t F, const float *x, const float *y, float *near, float *score, void *scratch, int64_t row_begin, int64_t row_end) {
     const int64_t tiga_dims[] = {F};
     void *const tiga_buffers[] = {(void *)x, (void *)y, (void *)near, (void *)score};
-    const tiga_launch_args tiga_args = {*graph, graph->n_dst, tiga_dims, tiga_buffers, scratch};
+    const tiga_launch_args tiga_args = {*graph, graph->n_dst, tiga_dims, tiga_buffers, scratch, NULL};
     if (graph->source_bits == 64) {
         spread_rows64(&tiga_args, row_begin, row_end);
         return;

@@ -20,7 +20,7 @@ typedef struct launch {
     const ir_call_data *call;
     const launch_info *info;
     int64_t units, row_begin;
-    sim_buffer *buffers[MAX_ARGS], *offsets, *sources, *scratch;
+    sim_buffer *buffers[MAX_ARGS], *offsets, *sources, *edge_of, *scratch;
     void *pointers[MAX_ARGS]; /* what the arguments point to, when it is a pointer */
     int n_pointers;
     void *args[MAX_ARGS];
@@ -95,7 +95,11 @@ static bool make_graph(launch *l, bool wide) {
     base_free(columns);
     add_buffer(l, l->offsets);
     add_buffer(l, l->sources);
-    return l->offsets && l->sources;
+    if (l->info->walks_edges == 2) {
+        l->edge_of = sim_buffer_new("edge_of", n * sizeof(int64_t), g->edge_of, true);
+        add_buffer(l, l->edge_of);
+    }
+    return l->offsets && l->sources && (l->info->walks_edges != 2 || l->edge_of);
 }
 
 static bool make_scratch(launch *l, unsigned blocks) {
@@ -169,6 +173,7 @@ bool sim_run_loop(sim_module *m, const char *name, const ir_func *f, const ir_ca
         sim_buffer_free(l.buffers[i]);
     sim_buffer_free(l.offsets);
     sim_buffer_free(l.sources);
+    sim_buffer_free(l.edge_of);
     sim_buffer_free(l.scratch);
     return ok;
 }

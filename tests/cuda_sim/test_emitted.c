@@ -23,7 +23,7 @@ static uint64_t next_random(void) {
 
 typedef struct test_graph {
     ir_graph_data g;
-    int64_t offsets[80], sources[400];
+    int64_t offsets[80], sources[400], edge_of[400];
 } test_graph;
 
 static void add_edges(test_graph *t, int64_t row, int64_t degree) {
@@ -42,6 +42,9 @@ static void make_graph(test_graph *t, int which) {
         add_edges(t, r, degree);
     }
     t->g.n_edges = t->offsets[t->g.n_dst];
+    t->g.edge_of = t->edge_of;
+    for (int64_t e = 0; e < t->g.n_edges; e++)
+        t->edge_of[e] = t->g.n_edges - 1 - e;
 }
 
 /* ---- values ---- */
@@ -188,7 +191,8 @@ Test(emitted, forms_one_thread) { check_file(KERNELS "forms.ir", 3, 1); }
 
 Test(emitted, samples) {
     static const char *const names[] = {
-        "argmax_features",   "gat", "mean", "scalar_sum", "sddmm", "shortest", "total", "weighted_sum_tiled",
+        "argmax_features",   "gat", "mean", "scalar_sum", "sddmm", "shortest", "total", "transposed",
+        "weighted_sum_tiled",
         "weighted_sum_whole"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char path[512];

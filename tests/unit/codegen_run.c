@@ -20,6 +20,7 @@ static const char *const files[] = {
     "passes/lower/sddmm.ir",
     "passes/lower/shortest.ir",
     "passes/lower/total.ir",
+    "passes/lower/transposed.ir",
     "passes/lower/weighted_sum_tiled.ir",
     "passes/lower/weighted_sum_whole.ir",
     "ir/loop_forms.ir",
@@ -75,7 +76,7 @@ static void check_function(const ir_module *m, const ir_func *f, const tiga_modu
     base_arena *a = base_arena_new();
     test_graph g = test_graph_new(a, 9, 9, degrees, 5), empty = test_graph_new(a, 0, 4, none, 5),
                bare = test_graph_new(a, 5, 5, none, 5);
-    bool graph = !strcmp(f->domain, "dst");
+    bool graph = ir_walks(f);
     for (size_t i = 0; i < (f->n_syms ? sizeof features / sizeof *features : 1); ++i)
         for (int special = 0; special < 2; ++special)
             check_one(m, f, &g, g.data.n_dst, features[i], special, info);

@@ -113,12 +113,14 @@ static inline test_graph test_graph_new(base_arena *a, int64_t n_dst, int64_t n_
     for (int64_t i = 0; i < n_dst; ++i)
         n = offsets[i + 1] = offsets[i] + degrees[i];
     int64_t *sources = base_arena_new_array(a, int64_t, n + 1);
+    int64_t *edge_of = base_arena_new_array(a, int64_t, n + 1);
     int32_t *sources32 = base_arena_new_array(a, int32_t, n + 1);
     for (int64_t e = 0; e < n; ++e) {
         sources[e] = e % 5 == 3 ? sources[e - 1] : (int64_t)(test_random(&seed) % (uint64_t)n_src);
         sources32[e] = (int32_t)sources[e];
+        edge_of[e] = n - 1 - e;
     }
-    return (test_graph){{n_dst, n_src, n, offsets, sources}, sources32};
+    return (test_graph){{n_dst, n_src, n, offsets, sources, edge_of}, sources32};
 }
 
 /* special: one value in eight is NaN, infinite, -0, tiny or the largest. */
@@ -219,7 +221,8 @@ static inline void test_run(test_call *c, const tiga_kernel_code *code, bool wid
         c->n_rows,
         c->dims,
         c->buffers,
-        scratch_bytes ? scratch : NULL};
+        scratch_bytes ? scratch : NULL,
+        g->edge_of};
     tiga_rows_fn rows = wide && code->rows64 ? code->rows64 : code->rows32;
     size_t out = 0;
     for (size_t i = 0; i < c->f->n_params; ++i)

@@ -20,6 +20,11 @@ static inline ir_graph_data *graph_of(base_arena *a, rng *r, const int64_t *degr
                                                                : (int64_t)rng_next(r, (uint32_t)n_src);
     ir_graph_data *g = base_arena_new_array(a, ir_graph_data, 1);
     *g = (ir_graph_data){.n_dst = n_dst, .n_src = n_src, .n_edges = n, .offsets = offsets, .sources = sources};
+    int64_t *edge_of =
+        base_arena_new_array(a, int64_t, n + 1); /* read where the domain is src only: any order will do */
+    for (int64_t e = 0; e < n; e++)
+        edge_of[e] = n - 1 - e;
+    g->edge_of = edge_of;
     return g;
 }
 
