@@ -143,7 +143,14 @@ void base_span_line_col(const char *source, uint32_t offset, uint32_t *line, uin
 
 /* ---- file.c: whole files.  `err` gets one line naming the path and the reason; false on failure. --------------- */
 bool base_file_read(const char *path, base_str *out, base_str *err); /* "-" is standard input */
-/* Writes to a temporary name beside `path`, fsyncs, renames, fsyncs the folder: all or nothing. */
+
+/* ---- file_write.c: all or nothing, by a temporary name beside the place, fsync, rename and fsync of the folder.  Keeps the
+ * mode of a file that is there, follows symbolic links, writes into what is not a regular file as it is. ------------- */
+typedef struct base_part {
+    const void *bytes;
+    size_t n;
+} base_part;
+bool base_file_write_parts(const char *path, const base_part *parts, size_t n_parts, base_str *err);
 bool base_file_write(const char *path, const void *bytes, size_t n, base_str *err);
 
 /* ---- inject.c: make the n-th call fail.  0 switches off.  Counts only calls of the process, all threads. ------- */

@@ -261,7 +261,7 @@ tiga_status tiga_array_write_npy(tiga_context *ctx, const char *path, const tiga
     base_str head = {0};
     tiga_status status = TIGA_E_MEMORY;
     if (rt_npy_write_header(&head, a->dtype, a->rank, a->shape)) {
-        rt_part parts[] = {{head.data, (int64_t)head.len}, {a->data, n_bytes}};
+        base_part parts[] = {{head.data, head.len}, {a->data, (size_t)n_bytes}};
         status = rt_file_write(ctx, path, parts, 2);
     } else {
         rt_fail(ctx, status, "%s: out of memory", path);

@@ -104,7 +104,7 @@ static void put_end(base_str *s, uint64_t n, uint64_t n_bytes, uint64_t at, uint
 tiga_status rt_zip_write(tiga_context *ctx, const char *path, const rt_zip_member *members, int n, int64_t limit) {
     enum { MOST = RT_ZIP_MEMBERS };
     base_str local[MOST] = {{0}}, central = {0};
-    rt_part parts[2 * MOST + 1];
+    base_part parts[2 * MOST + 1];
     uint64_t at = 0, most = limit ? (uint64_t)limit : IN_ZIP64;
     bool failed = false;
     BASE_CHECK(n <= MOST);
@@ -113,12 +113,12 @@ tiga_status rt_zip_write(tiga_context *ctx, const char *path, const rt_zip_membe
         put_local(&local[i], &members[i], crc, most);
         put_central(&central, &members[i], crc, at, most);
         failed |= local[i].failed;
-        parts[2 * i] = (rt_part){local[i].data, (int64_t)local[i].len};
-        parts[2 * i + 1] = (rt_part){members[i].data, members[i].n};
+        parts[2 * i] = (base_part){local[i].data, local[i].len};
+        parts[2 * i + 1] = (base_part){members[i].data, (size_t)members[i].n};
         at += local[i].len + (uint64_t)members[i].n;
     }
     put_end(&central, (uint64_t)n, central.len, at, most);
-    parts[2 * n] = (rt_part){central.data, (int64_t)central.len};
+    parts[2 * n] = (base_part){central.data, central.len};
     tiga_status status = failed || central.failed ? rt_fail(ctx, TIGA_E_MEMORY, "%s: out of memory", path)
                                                   : rt_file_write(ctx, path, parts, 2 * n + 1);
     for (int i = 0; i < n; i++)

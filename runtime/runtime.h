@@ -189,13 +189,8 @@ tiga_status rt_rows_fit(tiga_context *ctx, const rt_text *t, int64_t at, int64_t
 tiga_status rt_graph_parse(tiga_context *ctx, const char *name, const void *bytes, int64_t n, tiga_graph **out,
                            tiga_array *values);
 
-/* ---- rt_write.c: all or nothing ------------------------------------------------------------------------------------------ */
-typedef struct rt_part {
-    const void *bytes;
-    int64_t n;
-} rt_part;
-/* Follows symbolic links, keeps the mode of a file that is there, writes into what is not a regular file as it is. */
-tiga_status rt_file_write(tiga_context *ctx, const char *path, const rt_part *parts, int n_parts);
+/* ---- rt_write.c: all or nothing, see base_file_write_parts -------------------------------------------------------------- */
+tiga_status rt_file_write(tiga_context *ctx, const char *path, const base_part *parts, int n_parts);
 
 /* ---- rt_zip.c: archives of stored members ---------------------------------------------------------------------------------- */
 enum { RT_ZIP_MEMBERS = 5 };

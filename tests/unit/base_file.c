@@ -83,6 +83,11 @@ Test(file, permissions_links_and_devices_stay) {
     expect(path, "22");
     cr_assert(lstat(link, &st) == 0 && S_ISLNK(st.st_mode));
     cr_assert(stat(path, &st) == 0 && (st.st_mode & 0777) == 0640);
+    char *nothing = path_of("to_nothing"), *made = path_of("made");
+    cr_assert_eq(symlink("made", nothing), 0); /* to a file that is not there yet */
+    cr_assert(base_file_write(nothing, "333", 3, NULL));
+    expect(made, "333");
+    cr_assert(lstat(nothing, &st) == 0 && S_ISLNK(st.st_mode));
     cr_assert(base_file_write("/dev/null", "x", 1, NULL));
     cr_assert(stat("/dev/null", &st) == 0 && S_ISCHR(st.st_mode));
 }

@@ -230,7 +230,8 @@ Test(array, writing_is_all_or_nothing) {
         tiga_status status = tiga_array_write_npy(ctx, path, &a);
         base_inject_at(BASE_INJECT_FILE, 0);
         cr_assert_eq(tiga_array_read_npy(ctx, path, &b), TIGA_OK);
-        cr_assert(((float *)b.data)[0] == (status == TIGA_OK ? 1 : 0));
+        bool late = strstr(tiga_error_text(ctx), "sync the folder"); /* the new file is in place then */
+        cr_assert(((float *)b.data)[0] == (status == TIGA_OK || late ? 1 : 0));
         tiga_array_free(&b);
         if (status == TIGA_OK)
             break;

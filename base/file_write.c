@@ -1,0 +1,186 @@
+/* Whole files are written: under a new name beside the target, synced, renamed over it, and the folder is synced: all
+ * or nothing.  A symbolic link stays one: the file it leads to is replaced, or made.  What is not a regular file
+ * (/dev/stdout, a pipe) is written in place; nothing is ever renamed over it.  Every system call counts for failure
+ * injection. */
+#include "base/base.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static bool injected(void) {
+    if (!base_inject_hit(BASE_INJECT_FILE))
+        return false;
+    errno = EIO;
+    return true;
+}
+
+static bool fail(base_str *err, const char *path, const char *what) {
+    if (err)
+        base_str_addf(err, "%s: cannot %s: %s", path, what, strerror(errno));
+    return false;
+}
+
+static bool write_all(int fd, const char *bytes, size_t n) {
+    while (n > 0) { /* Linux writes at most 2^31 - 4096 bytes at once */
+        ssize_t put = injected() ? -1 : write(fd, bytes, n < ((size_t)1 << 30) ? n : (size_t)1 << 30);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put < 0)
+            return false;
+        bytes += put;
+        n -= (size_t)put;
+    }
+    return true;
+}
+
+static bool write_parts(int fd, const base_part *parts, size_t n_parts) {
+    for (size_t i = 0; i < n_parts; i++)
+        if (!write_all(fd, parts[i].bytes, parts[i].n))
+            return false;
+    return true;
+}
+
+static bool write_in_place(const char *path, const base_part *parts, size_t n_parts, base_str *err) {
+    int fd = injected() ? -1 : open(path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return fail(err, path, "open for writing");
+    bool ok = write_parts(fd, parts, n_parts) || fail(err, path, "write");
+    if (close(fd) != 0 && ok)
+        ok = fail(err, path, "write");
+    return ok;
+}
+
+/* Contents, mode (that of the file to be replaced, if any), and down to the disk; closes fd.  errno on failure. */
+static bool fill_temporary(int fd, const struct stat *old, const base_part *parts, size_t n_parts) {
+    bool ok = write_parts(fd, parts, n_parts);
+    if (ok && old)
+        ok = !injected() && fchmod(fd, old->st_mode & 07777) == 0;
+    ok = ok && !injected() && fsync(fd) == 0;
+    int saved = errno;
+    bool closed = close(fd) == 0 && !injected();
+    if (ok)
+        return closed;
+    errno = saved;
+    return false;
+}
+
+static bool sync_folder(const char *path) {
+    char *copy = base_alloc(strlen(path) + 2);
+    if (!copy) {
+        errno = ENOMEM;
+        return false;
+    }
+    strcpy(copy, path);
+    char *slash = strrchr(copy, '/');
+    if (!slash)
+        strcpy(copy, ".");
+    else
+        slash[slash == copy] = 0;
+    int fd = injected() ? -1 : open(copy, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    base_free(copy);
+    if (fd < 0)
+        return false;
+    bool ok = !injected() && (fsync(fd) == 0 || errno == EINVAL); /* some file systems cannot sync a folder */
+    int saved = errno;
+    close(fd);
+    errno = saved;
+    return ok;
+}
+
+/* A name beside `path` that did not exist; the umask decides on its mode.  One that a dead process of the same number
+ * left behind is stepped over. */
+static int create_beside(const char *path, base_str *name) {
+    static _Atomic unsigned counter;
+    for (;;) {
+        base_str_fini(name);
+        base_str_addf(name, "%s.%ld.%u.tmp", path, (long)getpid(), atomic_fetch_add(&counter, 1));
+        if (name->failed) {
+            errno = ENOMEM;
+            return -1;
+        }
+        int fd = injected() ? -1 : open(name->data, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd >= 0 || errno != EEXIST)
+            return fd;
+    }
+}
+
+/* `path` is for messages, `target` is the same place without links. */
+static bool write_beside(const char *path, const char *target, const struct stat *old, const base_part *parts,
+                         size_t n_parts, base_str *err) {
+    base_str name = {0};
+    int fd = create_beside(target, &name);
+    bool ok = true;
+    if (fd < 0) {
+        ok = fail(err, path, "create");
+    } else if (!fill_temporary(fd, old, parts, n_parts)) {
+        ok = fail(err, path, "write");
+        unlink(name.data);
+    } else if (injected() || rename(name.data, target) != 0) {
+        ok = fail(err, path, "rename");
+        unlink(name.data);
+    } else if (!sync_folder(target)) {
+        ok = fail(err, path, "sync the folder of");
+    }
+    base_str_fini(&name);
+    return ok;
+}
+
+/* Where a link that leads to nothing yet leads: the file is to be made there. false: errno. */
+static bool follow(const char *path, base_str *target) {
+    char link[4096]; /* PATH_MAX */
+    base_str_add(target, path);
+    for (int n = 0; !target->failed; n++) {
+        ssize_t len = readlink(target->data, link, sizeof link);
+        if (len < 0 && (errno == EINVAL || errno == ENOENT)) /* no link, or nothing there */
+            return true;
+        if (len < 0 || len == (ssize_t)sizeof link || n == 40) {
+            errno = len < 0 ? errno : n == 40 ? ELOOP : ENAMETOOLONG;
+            return false;
+        }
+        const char *slash = strrchr(target->data, '/');
+        size_t folder = link[0] != '/' && slash ? (size_t)(slash - target->data) + 1 : 0;
+        base_str next = {0};
+        base_str_add_n(&next, target->data, folder);
+        base_str_add_n(&next, link, (size_t)len);
+        base_str_fini(target);
+        *target = next;
+    }
+    errno = ENOMEM;
+    return false;
+}
+
+static bool write_new(const char *path, const base_part *parts, size_t n_parts, base_str *err) {
+    base_str target = {0};
+    bool ok =
+        follow(path, &target) ? write_beside(path, target.data, NULL, parts, n_parts, err) : fail(err, path, "write");
+    base_str_fini(&target);
+    return ok;
+}
+
+bool base_file_write_parts(const char *path, const base_part *parts, size_t n_parts, base_str *err) {
+    struct stat st;
+    if (stat(path, &st) != 0)
+        return write_new(path, parts, n_parts, err);
+    if (S_ISDIR(st.st_mode)) {
+        errno = EISDIR;
+        return fail(err, path, "write");
+    }
+    if (!S_ISREG(st.st_mode))
+        return write_in_place(path, parts, n_parts, err);
+    char *real = realpath(path, NULL); /* a link keeps pointing to the new contents */
+    if (!real)
+        return fail(err, path, "resolve");
+    bool ok = write_beside(path, real, &st, parts, n_parts, err);
+    free(real);
+    return ok;
+}
+
+bool base_file_write(const char *path, const void *bytes, size_t n, base_str *err) {
+    return base_file_write_parts(path, &(base_part){bytes, n}, 1, err);
+}
