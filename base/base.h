@@ -90,10 +90,12 @@ size_t base_edit_distance(const char *a, const char *b);
 typedef struct base_hash128 {
     uint64_t lo, hi;
 } base_hash128;
-typedef struct base_hasher base_hasher;
-base_hasher *base_hasher_new(void);
-void base_hasher_free(base_hasher *h);
+typedef struct base_hasher { /* the caller's memory: hashing allocates nothing and cannot fail */
+    unsigned char state[640] __attribute__((aligned(64)));
+} base_hasher;
+void base_hasher_init(base_hasher *h);
 void base_hasher_field(base_hasher *h, const void *bytes, size_t n); /* adds the length, then the bytes */
+void base_hasher_add(base_hasher *h, const void *bytes, size_t n);   /* the bytes alone */
 base_hash128 base_hasher_digest(const base_hasher *h);
 base_hash128 base_hash_bytes(const void *bytes, size_t n);
 void base_hash_hex(base_hash128 h, char out[33]);

@@ -2,43 +2,34 @@
 #include "base/base.h"
 
 #include <string.h>
+#define XXH_STATIC_LINKING_ONLY /* the size of its state */
 #include <xxhash.h>
 
-struct base_hasher {
-    XXH3_state_t *state;
-};
+_Static_assert(sizeof(XXH3_state_t) <= sizeof(base_hasher), "base_hasher holds the state of xxHash");
+_Static_assert(_Alignof(XXH3_state_t) <= _Alignof(base_hasher), "and is aligned as it wants");
 
-base_hasher *base_hasher_new(void) {
-    base_hasher *h = base_alloc(sizeof *h);
-    if (!h)
-        return NULL;
-    h->state = base_inject_hit(BASE_INJECT_ALLOC) ? NULL : XXH3_createState();
-    if (!h->state) {
-        base_free(h);
-        return NULL;
-    }
-    XXH3_128bits_reset(h->state);
-    return h;
+static XXH3_state_t *state_of(base_hasher *h) { return (XXH3_state_t *)(void *)h->state; }
+
+void base_hasher_init(base_hasher *h) {
+    XXH3_INITSTATE(state_of(h));
+    XXH3_128bits_reset(state_of(h));
 }
 
-void base_hasher_free(base_hasher *h) {
-    if (!h)
-        return;
-    XXH3_freeState(h->state);
-    base_free(h);
+void base_hasher_add(base_hasher *h, const void *bytes, size_t n) {
+    if (n)
+        XXH3_128bits_update(state_of(h), bytes, n);
 }
 
 void base_hasher_field(base_hasher *h, const void *bytes, size_t n) {
     unsigned char length[8];
     for (int i = 0; i < 8; i++)
         length[i] = (unsigned char)((uint64_t)n >> (8 * i));
-    XXH3_128bits_update(h->state, length, sizeof length);
-    if (n)
-        XXH3_128bits_update(h->state, bytes, n);
+    XXH3_128bits_update(state_of(h), length, sizeof length);
+    base_hasher_add(h, bytes, n);
 }
 
 base_hash128 base_hasher_digest(const base_hasher *h) {
-    XXH128_hash_t x = XXH3_128bits_digest(h->state);
+    XXH128_hash_t x = XXH3_128bits_digest((const XXH3_state_t *)(const void *)h->state);
     return (base_hash128){x.low64, x.high64};
 }
 

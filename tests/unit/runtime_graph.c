@@ -169,12 +169,11 @@ Test(graph, figures) {
 
 static base_hash128 fingerprint(const tiga_graph *g) {
     const tiga_csr *c = tiga_graph_csr(g);
-    base_hasher *h = base_hasher_new();
-    base_hasher_field(h, c->offsets, (size_t)(c->n_dst + 1) * 8);
-    base_hasher_field(h, c->sources, (size_t)(c->n_edges * c->source_bits / 8));
-    base_hash128 d = base_hasher_digest(h);
-    base_hasher_free(h);
-    return d;
+    base_hasher h;
+    base_hasher_init(&h);
+    base_hasher_field(&h, c->offsets, (size_t)(c->n_dst + 1) * 8);
+    base_hasher_field(&h, c->sources, (size_t)(c->n_edges * c->source_bits / 8));
+    return base_hasher_digest(&h);
 }
 
 Test(graph, generators_do_not_depend_on_threads) {
