@@ -7,10 +7,13 @@
 #define TIGA_RUNTIME_H
 
 #include "base/base.h"
+#include "runtime/rt_cache.h"
 #include "tiga/tiga.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/stat.h>
+#include <sys/types.h>
 
 /* ---- rt_context.c: the context, its first error, interruption, the account of buffers made by calls ------------- */
 enum { RT_ERROR_BYTES = 2048 };
@@ -232,5 +235,118 @@ struct tiga_module {
     tiga_status (*rows)(void *owner, tiga_context *ctx, int source_bits, const tiga_module_info **out);
     atomic_int refs;
 };
+
+/* ---- rt_cache.c: the cache as users see it; rt_cache.h is what the compiler sees ---------------------------------------------- */
+typedef struct rt_cache_entry rt_cache_entry;
+
+struct tiga_cache {
+    atomic_int refs;
+    char *folder; /* absolute; "" for none */
+    int64_t memory_limit, disk_limit;
+    base_hash128 hash_mask; /* all ones; less in tests, so that keys collide */
+
+    pthread_mutex_t lock; /* guards what follows; held for lookups and bookkeeping only */
+    pthread_cond_t settled; /* an entry is no longer being made */
+    rt_cache_entry **buckets;
+    size_t n_buckets, n_chained; /* a power of two; entries in the table, those being made included */
+    rt_cache_entry *newest, *oldest; /* complete ones, by last use */
+    tiga_cache_counters counters;
+    int64_t disk_bytes, stored_since_scan; /* of the folder, as far as this process knows; -1: not looked yet */
+    pid_t maker;
+};
+void rt_cache_count(tiga_cache *c, int64_t *counter); /* one more of c->counters */
+
+/* ---- rt_cache_key.c: fields to bytes and back ------------------------------------------------------------------------------------ */
+base_hash128 rt_cache_hash(const tiga_cache *c, const tiga_cache_field *fields, size_t n);
+bool rt_cache_key_size(const tiga_cache_field *fields, size_t n, size_t *out); /* false: overflow */
+void rt_cache_key_write(const tiga_cache_field *fields, size_t n, char *key);
+bool rt_cache_key_equal(const tiga_cache_field *fields, size_t n, const char *key, size_t n_bytes);
+/* Fields that point into `key`, base_free'd by the caller; NULL: not a key, unless *no_memory. */
+tiga_cache_field *rt_cache_key_split(const char *key, size_t n_bytes, size_t *n, bool *no_memory);
+
+/* ---- rt_cache_memory.c: keys to objects, those being made included ------------------------------------------------------------------ */
+typedef enum rt_cache_state {
+    RT_CACHE_MAKING, /* a thread is at it; others wait */
+    RT_CACHE_READY, /* object */
+    RT_CACHE_WRONG, /* the program is wrong: message */
+    RT_CACHE_LEFT /* whoever was making it gave up, for a reason of its own */
+} rt_cache_state;
+
+struct rt_cache_entry {
+    base_hash128 hash;
+    rt_cache_entry *chain, *newer, *older;
+    int refs; /* the table's, the maker's, those of threads that wait; guarded by the lock */
+    bool in_table, in_order;
+    rt_cache_state state;
+    pid_t maker;
+    const rt_cache_ops *ops;
+    void *object; /* a reference of the cache's own */
+    char *message;
+    size_t message_bytes;
+    int64_t bytes; /* what it costs to keep */
+    size_t key_bytes;
+    char key[];
+};
+rt_cache_entry *rt_cache_entry_new(base_hash128 hash, const rt_cache_request *r); /* refs 1; NULL: out of memory */
+/* With the lock held: */
+rt_cache_entry *rt_cache_find(const tiga_cache *c, base_hash128 hash, const rt_cache_request *r);
+void rt_cache_insert(tiga_cache *c, rt_cache_entry *e); /* in the making */
+void rt_cache_used(tiga_cache *c, rt_cache_entry *e); /* the last one used */
+/* Takes entries out of table and order, the last used last, until `limit` bytes are left; *dropped collects those that
+ * nobody needs any more. */
+void rt_cache_shrink(tiga_cache *c, int64_t limit, rt_cache_entry **dropped);
+void rt_cache_remove(tiga_cache *c, rt_cache_entry *e, rt_cache_entry **dropped);
+void rt_cache_put(rt_cache_entry *e, rt_cache_entry **dropped); /* one reference less */
+/* Without: */
+void rt_cache_drop(rt_cache_entry *dropped); /* a list, through `chain` */
+
+/* ---- rt_cache_file.c: one entry as a file ---------------------------------------------------------------------------------------------- */
+enum { RT_CACHE_NAME = 33, RT_CACHE_FORMAT = 1 };
+
+typedef struct rt_cache_file {
+    bool failed; /* the payload is the message of E_PROGRAM */
+    int64_t created;
+    const char *key, *payload; /* point into `buffer`; payload: aligned to 16 */
+    size_t key_bytes, payload_bytes;
+    char *buffer; /* base_free */
+} rt_cache_file;
+
+typedef enum rt_cache_read {
+    RT_CACHE_NONE,
+    RT_CACHE_GOOD,
+    RT_CACHE_BAD,
+    RT_CACHE_NO_ACCESS,
+    RT_CACHE_NO_MEMORY
+} rt_cache_read;
+/* BAD: whatever is not what we wrote, to the last bit.  A GOOD one that has not been used for a minute is marked used. */
+rt_cache_read rt_cache_file_read(int folder, const char *name, rt_cache_file *out);
+/* Header and key only, which the name vouches for when it is the hash of the key; no payload. */
+rt_cache_read rt_cache_file_peek(int folder, const char *name, rt_cache_file *out);
+bool rt_cache_file_write(int folder, const char *name, const rt_cache_file *file, const rt_cache_request *key,
+                         int64_t *n_bytes); /* false: errno; nothing is left behind */
+bool rt_cache_injected(void); /* a system call that must fail: errno is set */
+
+/* ---- rt_cache_folder.c: the folder ---------------------------------------------------------------------------------------------------------- */
+char *rt_cache_folder_choose(const char *wanted, bool *no_memory); /* absolute, base_free; "" when there is none */
+/* A descriptor, or -1 with errno and *why in words.  make: create it and its parents when it is not there. */
+int rt_cache_folder_open(const tiga_cache *c, bool make, const char **why);
+bool rt_cache_is_safe(const struct stat *st, const char **why); /* nobody else can write to it */
+typedef enum rt_cache_lock_result { RT_CACHE_LOCKED, RT_CACHE_NO_LOCK, RT_CACHE_LOCK_INTERRUPTED } rt_cache_lock_result;
+/* One holder among all processes.  *waited: another had it. */
+rt_cache_lock_result rt_cache_lock(tiga_context *ctx, int folder, const char *name, int *fd, bool *waited);
+void rt_cache_unlock(int folder, const char *name, int fd);
+/* After `n_bytes` were stored as `name`: looks at the folder when it is time to, and removes what was not used for longest. */
+void rt_cache_evict(tiga_cache *c, int folder, const char *name, int64_t n_bytes);
+
+typedef enum rt_cache_what { RT_CACHE_ENTRY, RT_CACHE_LOCK, RT_CACHE_TEMPORARY } rt_cache_what;
+typedef struct rt_cache_item {
+    char name[96];
+    rt_cache_what what;
+    int64_t used_ns, bytes;
+} rt_cache_item;
+/* What of the folder is ours, base_free'd by the caller.  false: errno. */
+bool rt_cache_scan(int folder, rt_cache_item **items, size_t *n);
+/* Removes temporary files and locks that nobody holds and that are older than `age_ns`; the number removed. */
+int64_t rt_cache_sweep(int folder, const rt_cache_item *items, size_t n, int64_t age_ns);
 
 #endif
