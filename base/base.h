@@ -100,6 +100,12 @@ base_hash128 base_hasher_digest(const base_hasher *h);
 base_hash128 base_hash_bytes(const void *bytes, size_t n);
 void base_hash_hex(base_hash128 h, char out[33]);
 
+/* ---- seal.c: a checksum at the end of a file whose own format does not mind more bytes there (ELF). -------------- */
+typedef enum base_seal { BASE_SEAL_NONE, BASE_SEAL_GOOD, BASE_SEAL_BROKEN } base_seal;
+void base_seal_add(base_str *s); /* BASE_SEAL_BYTES more */
+base_seal base_seal_check(const void *bytes, size_t n); /* n: of the whole file */
+#define BASE_SEAL_BYTES 24
+
 /* ---- diag.c: what is wrong with the user's program, collected and then rendered. ------------------------------- */
 typedef struct base_span {
     uint32_t begin, end; /* byte offsets into the source text; begin == end marks a place */
@@ -117,7 +123,7 @@ typedef struct base_diag {
     base_severity severity;
     const char *id; /* "E0207", static */
     base_span span;
-    char *text;  /* one line, no full stop */
+    char *text; /* one line, no full stop */
     char *label; /* what stands after the caret; may be NULL */
     base_diag_note *notes;
     size_t n_notes, cap_notes;
@@ -126,7 +132,7 @@ typedef struct base_diag {
 typedef struct base_diags {
     base_arena *arena;
     const char *file_name; /* as shown to the user */
-    const char *source;    /* NUL-terminated text the spans point into */
+    const char *source; /* NUL-terminated text the spans point into */
     base_diag **items;
     size_t n, cap;
     size_t n_errors;

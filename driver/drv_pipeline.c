@@ -234,6 +234,8 @@ static tigac_status compile_c(job *j, const base_str *c, tigac_output what) {
     base_str *out = &j->r->outputs[what], *err = &j->r->error;
     bool ok = what == TIGAC_SO ? drv_clang_module(c->data, c->len, &o, j->o->soname, out, err)
                                : drv_clang_compile(c->data, c->len, &o, out, err);
+    if (ok && what == TIGAC_SO)
+        base_seal_add(out); /* the loader then knows a damaged module from a whole one */
     return ok ? TIGAC_OK : TIGAC_E_ENVIRONMENT;
 }
 

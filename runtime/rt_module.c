@@ -91,6 +91,20 @@ static tiga_status check_head(tiga_context *ctx, const char *path, const Elf64_E
     return known < sizeof *head ? fail_truncated(ctx, path, size) : TIGA_OK;
 }
 
+/* tigac seals what it writes; a module that other tools linked from emitted C has no seal. */
+static tiga_status check_seal(tiga_context *ctx, const char *path, int fd, uint64_t size) {
+    char *bytes = base_alloc(size);
+    if (!bytes)
+        return rt_fail(ctx, TIGA_E_MEMORY, "%s: out of memory", path);
+    tiga_status status = TIGA_OK;
+    if (!read_at(fd, bytes, size, 0))
+        status = rt_fail(ctx, TIGA_E_FILE, "%s: cannot read: %s", path, strerror(errno));
+    else if (base_seal_check(bytes, size) == BASE_SEAL_BROKEN)
+        status = rt_fail(ctx, TIGA_E_MODULE, "%s: damaged: its bytes are not those that tigac wrote", path);
+    base_free(bytes);
+    return status;
+}
+
 static tiga_status check_open(tiga_context *ctx, const char *path, int fd) {
     struct stat st;
     Elf64_Ehdr head;
@@ -104,7 +118,9 @@ static tiga_status check_open(tiga_context *ctx, const char *path, int fd) {
     if (!read_at(fd, &head, size < sizeof head ? (size_t)size : sizeof head, 0))
         return rt_fail(ctx, TIGA_E_FILE, "%s: cannot read: %s", path, strerror(errno));
     tiga_status status = check_head(ctx, path, &head, size);
-    return status == TIGA_OK ? check_extent(ctx, path, fd, &head, size) : status;
+    if (status == TIGA_OK)
+        status = check_extent(ctx, path, fd, &head, size);
+    return status == TIGA_OK ? check_seal(ctx, path, fd, size) : status;
 }
 
 static tiga_status check_file(tiga_context *ctx, const char *path) {
