@@ -164,6 +164,8 @@ bool base_file_write(const char *path, const void *bytes, size_t n, base_str *er
 /* ---- inject.c: make the n-th call fail.  0 switches off.  Counts only calls of the process, all threads. ------- */
 typedef enum base_inject_kind { BASE_INJECT_ALLOC, BASE_INJECT_FILE, BASE_INJECT_KINDS } base_inject_kind;
 void base_inject_at(base_inject_kind kind, uint64_t nth); /* also resets the count */
+void base_inject_kill_at(base_inject_kind kind,
+                         uint64_t nth); /* the process is killed there: a crash, at every place */
 uint64_t base_inject_count(base_inject_kind kind);
 bool base_inject_hit(base_inject_kind kind); /* counts one call; true: this one must fail */
 

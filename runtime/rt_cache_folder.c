@@ -169,6 +169,8 @@ rt_cache_lock_result rt_cache_lock(tiga_context *ctx, int folder, const char *na
         rt_cache_lock_result r = wait_for(ctx, *fd, began, waited);
         if (r == RT_CACHE_LOCKED && is_current(folder, path, *fd))
             return r;
+        if (r == RT_CACHE_NO_LOCK && !*waited)
+            unlinkat(folder, path, 0); /* locks do not work here, so nobody has one */
         flock(*fd, LOCK_UN);
         close(*fd);
         *fd = -1;

@@ -214,23 +214,40 @@ static tiga_status take(tiga_cache *c, tiga_context *ctx, rt_cache_entry *e, voi
     return TIGA_OK;
 }
 
+/* Asked without the lock: the host of the context may look at its signals then, and take its time. */
+static bool interrupted(tiga_cache *c, tiga_context *ctx) {
+    pthread_mutex_unlock(&c->lock);
+    bool yes = rt_interrupted(ctx);
+    pthread_mutex_lock(&c->lock);
+    return yes;
+}
+
+static void wait_a_little(tiga_cache *c) {
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += 20000000;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    pthread_cond_timedwait(&c->settled, &c->lock, &until);
+}
+
+/* In a child of fork, when the thread that makes the entry stayed behind. */
+static void abandon(tiga_cache *c, rt_cache_entry *e, rt_cache_entry **dropped) {
+    e->state = RT_CACHE_LEFT;
+    rt_cache_remove(c, e, dropped);
+    rt_cache_put(e, dropped);
+}
+
 /* Until the entry is settled; the lock is held.  false: interrupted. */
 static bool wait_for(tiga_cache *c, tiga_context *ctx, rt_cache_entry *e, rt_cache_entry **dropped) {
     while (e->state == RT_CACHE_MAKING) {
-        if (rt_interrupted(ctx))
-            return false;
-        if (e->maker != getpid()) { /* this is a child of fork, and that thread stayed behind */
-            e->state = RT_CACHE_LEFT;
-            rt_cache_remove(c, e, dropped);
-            rt_cache_put(e, dropped);
+        if (e->maker != getpid()) {
+            abandon(c, e, dropped);
             break;
         }
-        struct timespec until; /* to look at the interruption */
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_nsec += 20000000;
-        until.tv_sec += until.tv_nsec / 1000000000;
-        until.tv_nsec %= 1000000000;
-        pthread_cond_timedwait(&c->settled, &c->lock, &until);
+        wait_a_little(c);
+        if (e->state == RT_CACHE_MAKING && interrupted(c, ctx))
+            return false;
     }
     return true;
 }
