@@ -120,11 +120,25 @@ static void launch(host *h, const ir_op *op) {
     cg_names_release(&h->names, mark);
 }
 
-static void read_integer(host *h, ir_id id) {
+static void read_scalar(host *h, ir_id id, const char *how) {
     const ir_op *op = ir_at(h->f, id);
     h->text[id] = cg_name(&h->names, base_arena_printf(h->arena, "%s_value", h->text[op->args[0]]));
     cg_line(&h->w, "int64_t %s;", h->text[id]);
-    cg_line(&h->w, "TIGA_TRY(host->read_i64(frame, %s, &%s));", h->text[op->args[0]], h->text[id]);
+    cg_line(&h->w, "TIGA_TRY(host->%s(frame, %s, &%s));", how, h->text[op->args[0]], h->text[id]);
+}
+
+/* Both arms; an arm that does nothing is not written when it is the second. */
+static void choice(host *h, ir_id id) {
+    const ir_op *op = ir_at(h->f, id);
+    const ir_region *first = ir_at(h->f, op->region->ops[0])->region, *second = ir_at(h->f, op->region->ops[1])->region;
+    cg_open(&h->w, "if (%s)", h->text[op->args[0]]);
+    region(h, first, op->region->ops[0]);
+    if (second->n > 1) {
+        cg_close(&h->w, " else {");
+        h->w.indent++;
+        region(h, second, op->region->ops[1]);
+    }
+    cg_close(&h->w, "");
 }
 
 static void pages(host *h, ir_id id) {
@@ -242,7 +256,18 @@ static void statement(host *h, ir_id id, ir_id loop) {
         pages(h, id);
         return;
     case IR_READI:
-        read_integer(h, id);
+        read_scalar(h, id, "read_i64");
+        return;
+    case IR_READB:
+        read_scalar(h, id, "read_bool");
+        return;
+    case IR_WHILE:
+        cg_open(&h->w, "if (!%s)", h->text[op->args[0]]);
+        cg_line(&h->w, "break;");
+        cg_close(&h->w, "");
+        return;
+    case IR_IF:
+        choice(h, id);
         return;
     case IR_REPEAT:
         repeat(h, id);

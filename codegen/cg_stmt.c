@@ -471,6 +471,9 @@ void cg_statement(cg_loop *c, ir_id id) {
     case IR_CALL:
     case IR_GET:
     case IR_REPEAT:
+    case IR_WHILE:
+    case IR_IF:
+    case IR_ARM:
     case IR_YIELD:
     case IR_RET:
     case IR_BIND:
@@ -482,6 +485,7 @@ void cg_statement(cg_loop *c, ir_id id) {
     case IR_LAUNCH:
     case IR_PAGES:
     case IR_READI:
+    case IR_READB:
         unsupported(c, op);
         break;
     }

@@ -29,7 +29,7 @@ fe_binding *fe_lookup(fe_lower *l, fe_name *name) {
     return name->local;
 }
 
-static void warn_unused(fe_lower *l, const fe_binding *b) {
+void fe_warn_unused(fe_lower *l, const fe_binding *b) {
     if (b->used || b->what[0] == '(' || b->name->text[0] == '_' || l->c->diags->n_errors || l->frame)
         return;
     fe_error_id id = b->kind == FE_BIND_DIM ? FE_W0003 : strcmp(b->what, "parameter") == 0 ? FE_W0001 : FE_W0002;
@@ -39,7 +39,11 @@ static void warn_unused(fe_lower *l, const fe_binding *b) {
 
 void fe_close_block(fe_lower *l, size_t mark) {
     for (size_t i = mark; i < l->n_binds; i++)
-        warn_unused(l, l->binds[i]);
+        fe_warn_unused(l, l->binds[i]);
+    fe_hide_block(l, mark);
+}
+
+void fe_hide_block(fe_lower *l, size_t mark) {
     while (l->n_binds > mark) {
         fe_binding *b = l->binds[--l->n_binds];
         *(b->kind == FE_BIND_FIELD ? &b->name->field : &b->name->local) = b->outer;

@@ -103,7 +103,15 @@ struct fe_expr {
     fe_type *shape; /* SHAPE: [g.dst, F] */
 };
 
-typedef enum fe_stmt_kind { FE_STMT_LET, FE_STMT_VAR, FE_STMT_ASSIGN, FE_STMT_REPEAT, FE_STMT_RETURN } fe_stmt_kind;
+typedef enum fe_stmt_kind {
+    FE_STMT_LET,
+    FE_STMT_VAR,
+    FE_STMT_ASSIGN,
+    FE_STMT_REPEAT,
+    FE_STMT_WHILE,
+    FE_STMT_IF,
+    FE_STMT_RETURN
+} fe_stmt_kind;
 typedef struct fe_stmt fe_stmt;
 typedef struct fe_block {
     fe_stmt **items;
@@ -115,8 +123,9 @@ struct fe_stmt {
     fe_stmt_kind kind;
     base_span span, name_span;
     fe_name *name;
-    fe_expr *value; /* REPEAT: the count; RETURN of one value */
-    fe_block body;  /* REPEAT */
+    fe_expr *value; /* REPEAT: the count; WHILE, IF: the condition; RETURN of one value */
+    fe_expr *limit; /* WHILE: the most rounds */
+    fe_block body, other; /* REPEAT, WHILE, IF; other: else */
     fe_arg *returns; /* RETURN (a = ..., b = ...) */
     size_t n_returns, cap_returns;
 };
@@ -297,10 +306,18 @@ typedef struct fe_lower {
 /* lower.c: kernels, programs, functions */
 void fe_lower_all(fe_context *c);
 
+void fe_lower_block(fe_lower *l, const fe_block *b);
+
+/* lower_control.c */
+void fe_lower_loop(fe_lower *l, const fe_stmt *s); /* repeat, while */
+void fe_lower_if(fe_lower *l, const fe_stmt *s);
+
 /* bind.c: names, dimensions and types of one function */
 fe_binding *fe_bind(fe_lower *l, fe_binding_kind kind, fe_name *name, base_span span, const char *what);
 fe_binding *fe_lookup(fe_lower *l, fe_name *name); /* marks it as used; NULL when there is none */
 void fe_close_block(fe_lower *l, size_t mark); /* warns about unused names bound since */
+void fe_hide_block(fe_lower *l, size_t mark); /* the same in silence */
+void fe_warn_unused(fe_lower *l, const fe_binding *b);
 bool fe_dtype_of(fe_lower *l, const fe_type *t, ir_dtype *out);
 bool fe_dim_of(fe_lower *l, const fe_dim *d, ir_dim *out);
 bool fe_type_of(fe_lower *l, const fe_type *t, ir_type *out);

@@ -208,8 +208,6 @@ static void lower_return(fe_lower *l, const fe_stmt *s) {
 }
 
 /* ---- statements -------------------------------------------------------------------------------------------------- */
-static void lower_block(fe_lower *l, const fe_block *b, bool top);
-
 static void lower_let(fe_lower *l, const fe_stmt *s) {
     bool var = s->kind == FE_STMT_VAR;
     if (var && !l->program) {
@@ -270,80 +268,6 @@ static void lower_assign(fe_lower *l, const fe_stmt *s) {
     fe_note_at(l->c, d, b->span, "'%s' was made here", s->name->text);
 }
 
-/* Variables from outside that are assigned in the block, in order of first assignment. */
-typedef struct carried {
-    fe_binding **items;
-    size_t n, cap;
-} carried;
-
-static void find_carried(fe_lower *l, const fe_block *b, carried *out) {
-    for (size_t i = 0; i < b->n; i++) {
-        const fe_stmt *s = b->items[i];
-        if (s->kind == FE_STMT_REPEAT)
-            find_carried(l, &s->body, out);
-        fe_binding *v = s->kind == FE_STMT_ASSIGN ? s->name->local : NULL;
-        if (!v || v->frame != l->frame || v->kind != FE_BIND_VAR || !v->id || v->carried)
-            continue;
-        v->carried = true;
-        base_push(l->c->arena, out->items, out->n, out->cap, v);
-    }
-}
-
-static ir_id repeat_count(fe_lower *l, const fe_expr *e) {
-    ir_id id = fe_lower_value(l, e, IR_I64);
-    if (!id)
-        return 0;
-    const ir_type *t = fe_type_at(l, id);
-    if (t->dtype == IR_I64 && t->rank == 0)
-        return id;
-    fe_label(l->c, fe_report(l->c, FE_E0307, e->span, "the count of repeat is one i64, this is %s", fe_type_text(l, t)),
-             t->rank ? "a scalar is needed" : "cast it: i64(...)");
-    return 0;
-}
-
-/* Start values become region arguments; what the variables are at the end of the body is yielded. */
-static void lower_repeat(fe_lower *l, const fe_stmt *s) {
-    fe_context *c = l->c;
-    if (!l->program) {
-        fe_label(c, fe_report(c, FE_E0222, s->span, "repeat belongs into a program"), "a kernel walks over edges only");
-        return;
-    }
-    ir_id count = repeat_count(l, s->value);
-    carried v = {0};
-    find_carried(l, &s->body, &v);
-    ir_id *ids = base_arena_new_array(c->arena, ir_id, v.n + 1);
-    for (size_t i = 0; i < v.n; i++) {
-        ids[i + 1] = v.items[i]->id;
-        v.items[i]->carried = false;
-    }
-    ids[0] = count;
-    ir_region *outer = l->b.r;
-    ir_id loop = count && v.n ? fe_put(l, s->span, IR_REPEAT, ir_scalar(IR_TUPLE), ids, v.n + 1) : 0;
-    l->b.r = ir_region_new(c->module); /* without carried values it stays outside of everything */
-    if (loop)
-        ir_at(l->b.f, loop)->region = l->b.r;
-    for (size_t i = 0; i < v.n; i++) {
-        ir_id arg = fe_put(l, s->span, IR_ARG, *fe_type_at(l, ids[i + 1]), NULL, 0);
-        if (arg)
-            ir_set_int(c->module, ir_at(l->b.f, arg), IR_ATTR_INDEX, (int64_t)i);
-        v.items[i]->id = arg;
-    }
-    size_t mark = l->n_binds;
-    lower_block(l, &s->body, false);
-    fe_close_block(l, mark);
-    ir_id *last = base_arena_new_array(c->arena, ir_id, v.n + 1);
-    for (size_t i = 0; i < v.n; i++)
-        last[i] = v.items[i]->id;
-    fe_put(l, s->span, IR_YIELD, (ir_type){.dtype = IR_NONE}, last, v.n);
-    l->b.r = outer;
-    for (size_t i = 0; i < v.n; i++) {
-        ir_id get = loop ? fe_put(l, s->span, IR_GET, *fe_type_at(l, ids[i + 1]), &loop, 1) : 0;
-        if (get)
-            ir_set_int(c->module, ir_at(l->b.f, get), IR_ATTR_INDEX, (int64_t)i);
-        v.items[i]->id = get;
-    }
-}
-
 static void lower_stmt(fe_lower *l, const fe_stmt *s, bool top) {
     switch (s->kind) {
     case FE_STMT_LET:
@@ -354,13 +278,17 @@ static void lower_stmt(fe_lower *l, const fe_stmt *s, bool top) {
         lower_assign(l, s);
         return;
     case FE_STMT_REPEAT:
-        lower_repeat(l, s);
+    case FE_STMT_WHILE:
+        fe_lower_loop(l, s);
+        return;
+    case FE_STMT_IF:
+        fe_lower_if(l, s);
         return;
     case FE_STMT_RETURN:
         if (top)
             lower_return(l, s);
         else
-            fe_label(l->c, fe_report(l->c, FE_E0107, s->span, "return inside repeat"),
+            fe_label(l->c, fe_report(l->c, FE_E0107, s->span, "return inside a block"),
                      "a body returns once, at its end");
         return;
     }
@@ -381,6 +309,8 @@ static void lower_block(fe_lower *l, const fe_block *b, bool top) {
         fe_label(l->c, fe_report(l->c, FE_E0106, b->end, "'%s' ends without return", l->decl->name->text),
                  "return a value before this");
 }
+
+void fe_lower_block(fe_lower *l, const fe_block *b) { lower_block(l, b, false); }
 
 /* ---- bodies ------------------------------------------------------------------------------------------------------ */
 static void kernel_body(fe_context *c, fe_decl *d) {

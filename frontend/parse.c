@@ -357,24 +357,49 @@ static void parse_return(fe_parser *p, fe_stmt *s) {
     fe_expect(p, FE_TOK_RPAREN, "or ',' after the value");
 }
 
-static bool later_stmt(fe_parser *p) {
+static void parse_inner(fe_parser *p, const fe_stmt *s, fe_block *b, unsigned depth) {
+    if (fe_at(p, FE_TOK_LBRACE) && depth >= FE_MAX_NESTING / 4)
+        fe_fail(p, FE_E0104, s->span, "more than %d blocks inside one another", FE_MAX_NESTING / 4);
+    if (!p->panic)
+        parse_block(p, b, depth);
+}
+
+static void parse_while(fe_parser *p, fe_stmt *s, unsigned depth) {
+    s->value = fe_parse_expr(p);
     const fe_token *t = fe_peek(p, 0);
-    if (t->kind == FE_TOK_WHILE)
-        fe_label(p->c, fe_fail(p, FE_E0806, t->span, "while is not supported yet"), "repeat n { ... } is");
-    else if (t->kind == FE_TOK_IF || t->kind == FE_TOK_ELSE)
-        fe_label(p->c, fe_fail(p, FE_E0807, t->span, "if is not supported yet"),
-                 "select(condition, a, b) chooses between two values");
-    else
-        return false;
-    return true;
+    if (!p->panic && (t->kind != FE_TOK_NAME || strcmp(t->name->text, "max") != 0)) {
+        fe_label(p->c, fe_fail(p, FE_E0102, t->span, "expected 'max' and the most rounds, found %s", found(p)),
+                 "write: while condition max 100 { ... }");
+        return;
+    }
+    fe_next(p);
+    s->limit = fe_parse_expr(p);
+    parse_inner(p, s, &s->body, depth + 1);
+}
+
+static fe_stmt *parse_stmt(fe_parser *p, unsigned depth);
+
+/* An `else if` is an else with one statement.  In IR an if is two regions deep. */
+static void parse_if(fe_parser *p, fe_stmt *s, unsigned depth) {
+    s->value = fe_parse_expr(p);
+    parse_inner(p, s, &s->body, depth + 2);
+    if (!fe_take(p, FE_TOK_ELSE))
+        return;
+    if (!fe_at(p, FE_TOK_IF)) {
+        parse_inner(p, s, &s->other, depth + 2);
+        return;
+    }
+    if (depth >= FE_MAX_NESTING / 4)
+        fe_fail(p, FE_E0104, s->span, "more than %d blocks inside one another", FE_MAX_NESTING / 4);
+    fe_stmt *next = p->panic ? NULL : parse_stmt(p, depth + 2);
+    if (!p->panic)
+        base_push(p->c->arena, s->other.items, s->other.n, s->other.cap, next);
 }
 
 static fe_stmt *parse_stmt(fe_parser *p, unsigned depth) {
     const fe_token *t = fe_peek(p, 0);
     fe_stmt *s = base_arena_alloc(p->c->arena, sizeof *s);
     s->span = t->span;
-    if (later_stmt(p))
-        return NULL;
     switch ((int)t->kind) {
     case FE_TOK_LET:
     case FE_TOK_VAR:
@@ -393,10 +418,17 @@ static fe_stmt *parse_stmt(fe_parser *p, unsigned depth) {
         fe_next(p);
         s->kind = FE_STMT_REPEAT;
         s->value = fe_parse_expr(p);
-        if (fe_at(p, FE_TOK_LBRACE) && depth >= FE_MAX_NESTING / 4)
-            fe_fail(p, FE_E0104, s->span, "more than %d repeats inside one another", FE_MAX_NESTING / 4);
-        if (!p->panic)
-            parse_block(p, &s->body, depth + 1);
+        parse_inner(p, s, &s->body, depth + 1);
+        break;
+    case FE_TOK_WHILE:
+        fe_next(p);
+        s->kind = FE_STMT_WHILE;
+        parse_while(p, s, depth);
+        break;
+    case FE_TOK_IF:
+        fe_next(p);
+        s->kind = FE_STMT_IF;
+        parse_if(p, s, depth);
         break;
     case FE_TOK_NAME:
         if (fe_peek(p, 1)->kind == FE_TOK_ASSIGN) {

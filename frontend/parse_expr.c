@@ -143,7 +143,7 @@ static fe_expr *parse_primary(fe_parser *p) {
         p->panic = true;
         return bad_expr(p);
     case FE_TOK_IF:
-        fe_label(p->c, fe_fail(p, FE_E0807, t->span, "if is not supported yet"),
+        fe_label(p->c, fe_fail(p, FE_E0102, t->span, "expected a value, found 'if'"),
                  "select(condition, a, b) chooses between two values");
         return bad_expr(p);
     default:

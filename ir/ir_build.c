@@ -272,6 +272,12 @@ bool ir_walks(const ir_func *f) { return f->domain && strcmp(f->domain, "rows") 
 
 bool ir_transposed(const ir_func *f) { return f->domain && strcmp(f->domain, "src") == 0; }
 
+const ir_op *ir_yield_of(const ir_func *f, const ir_op *op) {
+    if (op->code == IR_IF)
+        op = ir_at(f, op->region->ops[0]);
+    return ir_at(f, op->region->ops[op->region->n - 1]);
+}
+
 bool ir_has_effect(const ir_op *op) {
     ir_class cls = ir_op_describe(op->code)->cls;
     return cls == IR_CLASS_EFFECT || cls == IR_CLASS_LOOP;

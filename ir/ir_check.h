@@ -40,8 +40,13 @@ bool ir_check_same_shape(const ir_func *f, const ir_type *a, const ir_type *b); 
 bool ir_check_graph_op(ir_check *c, const ir_op *op);
 bool ir_check_loop_op(ir_check *c, const ir_op *op);
 bool ir_check_task_op(ir_check *c, const ir_op *op);
+bool ir_check_get_call(ir_check *c, const ir_op *op, const ir_op *call, uint64_t index);
+/* ir_verify_control.c */
 bool ir_check_repeat(ir_check *c, const ir_op *op);
 bool ir_check_get(ir_check *c, const ir_op *op);
 bool ir_check_yield(ir_check *c, const ir_op *op);
+bool ir_check_while(ir_check *c, const ir_op *op);
+bool ir_check_if(ir_check *c, const ir_op *op);
+bool ir_check_arm(ir_check *c, const ir_op *op);
 
 #endif

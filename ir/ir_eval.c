@@ -70,6 +70,9 @@ static domain domain_of(ir_opcode code) {
     case IR_CALL:
     case IR_GET:
     case IR_REPEAT:
+    case IR_WHILE:
+    case IR_IF:
+    case IR_ARM:
     case IR_YIELD:
     case IR_RET:
     case IR_ROWS:
@@ -98,6 +101,7 @@ static domain domain_of(ir_opcode code) {
     case IR_LAUNCH:
     case IR_PAGES:
     case IR_READI:
+    case IR_READB:
         return ON_NONE;
     }
     return ON_NONE;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 static bool run_region(ir_run *r, const ir_region *region);
+static bool run_program_op(ir_run *r, ir_id id);
 
 static int64_t bytes_of(const ir_tensor *t) { return t->units * t->features * (int64_t)ir_dtype_bytes(t->dtype); }
 
@@ -129,12 +130,20 @@ static bool carry(ir_run *r, const ir_op *yield, ir_tensor *carried) {
     return aside != NULL;
 }
 
-static bool run_round(ir_run *r, const ir_region *region, ir_tensor *carried, uint32_t n) {
+/* A `while` that ends the repeat leaves the carried values as they were. */
+static bool run_round(ir_run *r, const ir_region *region, ir_tensor *carried, uint32_t n, bool *go_on) {
     for (uint32_t i = 0; i < n; i++) {
         r->values[region->ops[i]] = carried[i];
         set_axes(r, &ir_at(r->f, region->ops[i])->type, &r->values[region->ops[i]]);
     }
-    return run_region(r, region) && carry(r, ir_at(r->f, region->ops[region->n - 1]), carried);
+    for (size_t i = 0; i < region->n && *go_on; i++) {
+        const ir_op *op = ir_at(r->f, region->ops[i]);
+        if (op->code == IR_WHILE)
+            *go_on = ir_run_get(r, &r->values[op->args[0]], IR_UNIFORM, 0, 0).i != 0;
+        else if (!run_program_op(r, region->ops[i]))
+            return false;
+    }
+    return !*go_on || carry(r, ir_at(r->f, region->ops[region->n - 1]), carried);
 }
 
 static bool run_repeat(ir_run *r, const ir_op *op, ir_tensor *out) {
@@ -145,13 +154,28 @@ static bool run_repeat(ir_run *r, const ir_op *op, ir_tensor *out) {
         if (!carried || !copy_tensor(r, &r->values[op->args[i + 1]], &carried[i]))
             return false;
     const ir_heap_block *keep = r->heap->newest;
-    for (int64_t round = 0; round < rounds; round++) {
-        if (!run_round(r, op->region, carried, n))
+    bool go_on = true;
+    for (int64_t round = 0; round < rounds && go_on; round++) {
+        if (!run_round(r, op->region, carried, n, &go_on))
             return false;
         ir_heap_release(r->heap, keep);
     }
     *out = (ir_tensor){.dtype = IR_TUPLE, .members = carried, .n_members = n};
     return carried != NULL;
+}
+
+/* ---- if ---- */
+static bool run_if(ir_run *r, const ir_op *op, ir_tensor *out) {
+    bool first = ir_run_get(r, &r->values[op->args[0]], IR_UNIFORM, 0, 0).i != 0;
+    const ir_region *arm = ir_at(r->f, op->region->ops[first ? 0 : 1])->region;
+    if (!run_region(r, arm))
+        return false;
+    const ir_op *yield = ir_at(r->f, arm->ops[arm->n - 1]);
+    ir_tensor *members = ir_run_alloc(r, yield->n_args, sizeof *members);
+    for (uint32_t i = 0; members && i < yield->n_args; i++)
+        members[i] = r->values[yield->args[i]];
+    *out = (ir_tensor){.dtype = IR_TUPLE, .members = members, .n_members = yield->n_args};
+    return members != NULL;
 }
 
 /* ---- the whole ---- */
@@ -181,10 +205,12 @@ static bool run_program_op(ir_run *r, ir_id id) {
         return run_get(r, op, &r->values[id]);
     if (op->code == IR_REPEAT)
         return run_repeat(r, op, &r->values[id]);
+    if (op->code == IR_IF)
+        return run_if(r, op, &r->values[id]);
     if (op->code == IR_RET)
         return run_ret(r, op);
     if (op->code == IR_YIELD || op->code == IR_ARG)
-        return true; /* by run_round */
+        return true; /* by run_round, run_if */
     return ir_run_op(r, id);
 }
 

@@ -182,8 +182,7 @@ static bool check_call(ir_check *c, const ir_op *op) {
     return ok;
 }
 
-/* ---- tuples and repeat: also on the task level ---- */
-static bool check_get_call(ir_check *c, const ir_op *op, const ir_op *call, uint64_t index) {
+bool ir_check_get_call(ir_check *c, const ir_op *op, const ir_op *call, uint64_t index) {
     const ir_func *callee = ir_func_find(c->m, ir_word(call, IR_ATTR_CALLEE), IR_LEVEL_KERNEL);
     if (!callee || index >= callee->n_results)
         return ir_check_fail(c, "the tuple has no member %llu", (unsigned long long)index);
@@ -201,52 +200,6 @@ static bool check_get_call(ir_check *c, const ir_op *op, const ir_op *call, uint
     base_str_fini(&why);
     base_free(dims);
     return ok;
-}
-
-bool ir_check_get(ir_check *c, const ir_op *op) {
-    const ir_op *tuple = ir_check_arg(c, op, 0);
-    uint64_t index = (uint64_t)ir_int(op, IR_ATTR_INDEX, -1);
-    if (tuple->type.dtype != IR_TUPLE)
-        return ir_check_fail(c, "the operand is no tuple");
-    if (tuple->code == IR_CALL)
-        return check_get_call(c, op, tuple, index);
-    if (tuple->code != IR_REPEAT || index + 1 >= tuple->n_args || index > UINT32_MAX)
-        return ir_check_fail(c, "the tuple has no member %llu", (unsigned long long)index);
-    return ir_check_type_is(c, op, ir_check_arg(c, tuple, (uint32_t)index + 1)->type);
-}
-
-static bool check_yield_of(ir_check *c, const ir_op *op) {
-    const ir_region *r = op->region;
-    ir_id last = r->n ? r->ops[r->n - 1] : 0;
-    return (last > 0 && last < c->f->n_ops && ir_at(c->f, last)->code == IR_YIELD) ||
-           ir_check_fail(c, "its region does not end with yield");
-}
-
-bool ir_check_repeat(ir_check *c, const ir_op *op) {
-    if (!ir_check_scalar_arg(c, op, 0, IR_I64) || !ir_check_type_is(c, op, ir_scalar(IR_TUPLE)))
-        return false;
-    ir_type *types = base_alloc(sizeof *types * op->n_args);
-    if (!types)
-        return ir_check_fail(c, "out of memory");
-    for (uint32_t i = 1; i < op->n_args; i++)
-        types[i - 1] = ir_check_arg(c, op, i)->type;
-    bool ok = ir_check_region_args(c, op, op->n_args - 1, types);
-    base_free(types);
-    return ok && check_yield_of(c, op);
-}
-
-bool ir_check_yield(ir_check *c, const ir_op *op) {
-    const ir_op *repeat = c->depth ? ir_at(c->f, c->loops[c->depth - 1]) : NULL;
-    if (!repeat || repeat->code != IR_REPEAT || !c->is_last)
-        return ir_check_fail(c, "it ends the region of a repeat");
-    if (op->n_args + 1 != repeat->n_args)
-        return ir_check_fail(c, "%u values for %u carried ones", op->n_args, repeat->n_args - 1);
-    for (uint32_t i = 0; i < op->n_args; i++) {
-        const ir_type *a = &ir_check_arg(c, op, i)->type, *b = &ir_check_arg(c, repeat, i + 1)->type;
-        if (a->dtype != b->dtype || !ir_check_same_shape(c->f, a, b))
-            return ir_check_fail(c, "value %u has another type than its start value", i);
-    }
-    return true;
 }
 
 static bool check_ret(ir_check *c, const ir_op *op) {
@@ -297,6 +250,12 @@ bool ir_check_graph_op(ir_check *c, const ir_op *op) {
         return ir_check_get(c, op);
     if (op->code == IR_REPEAT)
         return ir_check_repeat(c, op);
+    if (op->code == IR_WHILE)
+        return ir_check_while(c, op);
+    if (op->code == IR_IF)
+        return ir_check_if(c, op);
+    if (op->code == IR_ARM)
+        return ir_check_arm(c, op);
     if (op->code == IR_YIELD)
         return ir_check_yield(c, op);
     if (op->code == IR_RET)

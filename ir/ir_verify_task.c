@@ -117,8 +117,9 @@ static bool check_launch(ir_check *c, const ir_op *op) {
     return true;
 }
 
-static bool check_readi(ir_check *c, const ir_op *op) {
-    return check_instances(c, op, 1) && check_held(c, op, 0, false) && ir_check_type_is(c, op, ir_scalar(IR_I64));
+static bool check_read(ir_check *c, const ir_op *op) {
+    ir_type type = ir_scalar(op->code == IR_READB ? IR_BOOL : IR_I64);
+    return check_instances(c, op, 1) && check_held(c, op, 0, false) && ir_check_type_is(c, op, type);
 }
 
 static bool check_pages(ir_check *c, const ir_op *op) {
@@ -148,8 +149,8 @@ bool ir_check_task_op(ir_check *c, const ir_op *op) {
         return check_instances(c, op, 2);
     if (op->code == IR_LAUNCH)
         return check_launch(c, op);
-    if (op->code == IR_READI)
-        return check_readi(c, op);
+    if (op->code == IR_READI || op->code == IR_READB)
+        return check_read(c, op);
     if (op->code == IR_PAGES)
         return check_pages(c, op);
     if (op->code == IR_DIMSIZE)
@@ -158,6 +159,12 @@ bool ir_check_task_op(ir_check *c, const ir_op *op) {
         return ir_check_get(c, op);
     if (op->code == IR_REPEAT)
         return ir_check_repeat(c, op);
+    if (op->code == IR_WHILE)
+        return ir_check_while(c, op);
+    if (op->code == IR_IF)
+        return ir_check_if(c, op);
+    if (op->code == IR_ARM)
+        return ir_check_arm(c, op);
     if (op->code == IR_YIELD)
         return ir_check_yield(c, op);
     if (op->code == IR_RET)

@@ -2,8 +2,8 @@
  *
  * Marks from the operations whose effect is seen outside (stores, returned values, the steps of a schedule) and
  * follows operands.  A live operation keeps the loops around it; a var or partials that is live keeps its writers, so
- * a var that only its own writers read goes with them.  A repeat that is live keeps what it yields.  While the module
- * is graph IR, kernels made by passes that nobody calls go as well. */
+ * a var that only its own writers read goes with them.  A repeat that is live keeps what it yields; an if yields only
+ * what is taken from it.  While the module is graph IR, kernels made by passes that nobody calls go as well. */
 #include "passes/pass_util.h"
 
 #include <string.h>
@@ -15,14 +15,15 @@ typedef struct dce {
     ir_id *parent;  /* the LOOP operation around, 0 at the top */
     ir_id *writers; /* of a place: first writer */
     ir_id *next;    /* of a writer: the next one of the same place */
+    bool **taken;   /* of an if: by member; NULL until one is */
     ir_id *stack;
     size_t n, cap;
 } dce;
 
-/* set and accum live through the place they write, yield through its repeat. */
+/* set and accum live through the place they write; yield, while and arm through what they stand in. */
 static bool is_root(const ir_op *op) {
     return ir_op_describe(op->code)->cls == IR_CLASS_EFFECT && op->code != IR_SET && op->code != IR_ACCUM &&
-           op->code != IR_YIELD;
+           op->code != IR_YIELD && op->code != IR_WHILE;
 }
 
 static void mark(dce *s, ir_id id) {
@@ -48,12 +49,56 @@ static void scan(dce *s, ir_region *r, ir_id parent) {
     }
 }
 
-/* What a live loop needs to be well-formed: its arguments, and its yield. */
+/* What a live loop needs to be well-formed: its arguments, its end, both arms. */
 static void mark_frame(dce *s, const ir_region *r) {
     for (size_t i = 0; i < r->n; i++) {
         ir_opcode c = ir_at(s->f, r->ops[i])->code;
-        if (c == IR_ARG || c == IR_YIELD)
+        if (c == IR_ARG || c == IR_YIELD || c == IR_WHILE || c == IR_ARM)
             mark(s, r->ops[i]);
+    }
+}
+
+/* ---- if: only members that somebody takes are yielded ---- */
+static bool ends_arm(const dce *s, ir_id id) {
+    return ir_at(s->f, id)->code == IR_YIELD && ir_at(s->f, s->parent[id])->code == IR_ARM;
+}
+
+static bool takes_choice(const dce *s, const ir_op *op) {
+    return op->code == IR_GET && ir_at(s->f, op->args[0])->code == IR_IF;
+}
+
+static void mark_member(dce *s, const ir_op *get) {
+    const ir_op *choice = ir_at(s->f, get->args[0]);
+    bool **taken = &s->taken[get->args[0]];
+    if (!*taken)
+        *taken = base_arena_new_array(s->scratch, bool, ir_yield_of(s->f, choice)->n_args + 1);
+    size_t index = (size_t)ir_int(get, IR_ATTR_INDEX, 0);
+    (*taken)[index] = true;
+    for (size_t i = 0; i < choice->region->n; i++)
+        mark(s, ir_yield_of(s->f, ir_at(s->f, choice->region->ops[i]))->args[index]);
+}
+
+static void drop_members(dce *s, ir_module *m, const ir_region *r) {
+    for (size_t i = 0; i < r->n; i++) {
+        ir_id id = r->ops[i];
+        ir_op *op = ir_at(s->f, id);
+        if (!s->live[id])
+            continue;
+        if (op->region)
+            drop_members(s, m, op->region);
+        if (takes_choice(s, op)) {
+            int64_t to = 0;
+            for (int64_t k = 0; k < ir_int(op, IR_ATTR_INDEX, 0); k++)
+                to += s->taken[op->args[0]][k];
+            ir_set_int(m, op, IR_ATTR_INDEX, to);
+        } else if (ends_arm(s, id)) {
+            const bool *taken = s->taken[s->parent[s->parent[id]]];
+            uint32_t n = 0;
+            for (uint32_t k = 0; k < op->n_args; k++)
+                if (taken && taken[k])
+                    op->args[n++] = op->args[k];
+            op->n_args = n;
+        }
     }
 }
 
@@ -62,8 +107,10 @@ static void propagate(dce *s) {
         ir_id id = s->stack[--s->n];
         ir_op *op = ir_at(s->f, id);
         mark(s, s->parent[id]);
-        for (uint32_t i = 0; i < op->n_args; i++)
+        for (uint32_t i = 0; i < op->n_args && !ends_arm(s, id); i++)
             mark(s, op->args[i]);
+        if (takes_choice(s, op))
+            mark_member(s, op);
         for (ir_id w = s->writers[id]; w; w = s->next[w])
             mark(s, w);
         if (op->region)
@@ -72,7 +119,6 @@ static void propagate(dce *s) {
 }
 
 static bool dce_func(ir_module *m, ir_func *f, pass_context *ctx, base_str *err) {
-    (void)m;
     (void)err;
     base_arena *a = ctx->scratch;
     dce s = {.f = f,
@@ -80,9 +126,11 @@ static bool dce_func(ir_module *m, ir_func *f, pass_context *ctx, base_str *err)
              .live = base_arena_new_array(a, bool, f->n_ops),
              .parent = base_arena_new_array(a, ir_id, f->n_ops),
              .writers = base_arena_new_array(a, ir_id, f->n_ops),
-             .next = base_arena_new_array(a, ir_id, f->n_ops)};
+             .next = base_arena_new_array(a, ir_id, f->n_ops),
+             .taken = base_arena_new_array(a, bool *, f->n_ops)};
     scan(&s, &f->body, 0);
     propagate(&s);
+    drop_members(&s, m, &f->body);
     pass_sweep(f, &f->body, s.live);
     return true;
 }

@@ -149,9 +149,18 @@ static ir_id fold_dimsize(folder *s, ir_op *op) {
     return d >= 0 ? become_int(s, op, d) : 0;
 }
 
-/* A repeat that does nothing gives its start values. */
+/* The arm that an if with a constant condition runs, or NULL. */
+static const ir_op *only_arm(const folder *s, const ir_op *op) {
+    if (op->code != IR_IF || arg(s, op, 0)->code != IR_CONST)
+        return NULL;
+    return ir_at(s->f, op->region->ops[is_const(s, op, 0, 1) ? 0 : 1]);
+}
+
+/* A repeat that does nothing gives its start values, an if with a constant condition those of its arm. */
 static ir_id fold_get(folder *s, ir_op *op) {
     const ir_op *a = arg(s, op, 0);
+    if (only_arm(s, a))
+        return ir_yield_of(s->f, only_arm(s, a))->args[ir_int(op, IR_ATTR_INDEX, 0)];
     if (a->code != IR_REPEAT || s->f->level != IR_LEVEL_PROGRAM)
         return 0;
     const ir_op *count = ir_at(s->f, a->args[0]);
@@ -202,19 +211,38 @@ static bool evaluate(folder *s, ir_op *op) {
     return true;
 }
 
+static void region(folder *s, ir_region *r);
+
+/* The arm in place of its if; its yield has been folded and stays behind for the members that are taken. */
+static void splice(folder *s, ir_region *to, const ir_region *from, const ir_op *arm) {
+    if (to->ops == from->ops) {
+        ir_region fresh = {0};
+        for (size_t i = 0; i < to->n; i++)
+            ir_append(s->m, &fresh, to->ops[i]);
+        *to = fresh;
+    }
+    region(s, arm->region);
+    for (size_t i = 0; i + 1 < arm->region->n; i++)
+        ir_append(s->m, to, arm->region->ops[i]);
+}
+
 static void region(folder *s, ir_region *r) {
-    size_t kept = 0;
+    ir_region out = {.ops = r->ops, .cap = r->n}; /* in place until an arm is put in */
     for (size_t i = 0; i < r->n; i++) {
         ir_id id = r->ops[i];
         ir_op *op = ir_at(s->f, id);
         pass_map_args(&s->map, op);
         if (!evaluate(s, op) && rules[op->code] && (s->map.to[id] = rules[op->code](s, op)))
             continue;
-        r->ops[kept++] = id;
+        if (only_arm(s, op)) {
+            splice(s, &out, r, only_arm(s, op));
+            continue;
+        }
+        ir_append(s->m, &out, id);
         if (op->region)
             region(s, op->region);
     }
-    r->n = kept;
+    *r = out;
 }
 
 static bool fold_func(ir_module *m, ir_func *f, pass_context *ctx, base_str *err) {

@@ -1,5 +1,5 @@
-/* What the files of the hierarchy pass share: hierarchy_program.c decides which buffer holds which
- * value of a program, hierarchy_steps.c writes the steps of the schedule. */
+/* What the files of the hierarchy pass share: hierarchy_program.c and hierarchy_control.c decide which
+ * buffer holds which value of a program, hierarchy_steps.c writes the steps of the schedule. */
 #ifndef TIGA_PASSES_HIERARCHY_H
 #define TIGA_PASSES_HIERARCHY_H
 
@@ -48,6 +48,7 @@ void hier_effect1(hier *h, ir_opcode code, ir_id a);
 void hier_acquire(hier *h, ir_id inst, bool write);
 void hier_copy(hier *h, ir_id from, ir_id to);
 ir_id hier_read_i64(hier *h, ir_id inst);
+ir_id hier_read_bool(hier *h, ir_id inst);
 ir_id hier_get(hier *h, ir_id tuple, size_t index);
 void hier_emit_launch(hier *h, const hier_launch *l);
 

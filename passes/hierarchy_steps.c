@@ -137,12 +137,15 @@ void hier_acquire(hier *h, ir_id inst, bool write) {
 
 void hier_copy(hier *h, ir_id from, ir_id to) { ir_emit2(&h->b, IR_COPY, none(), from, to); }
 
-ir_id hier_read_i64(hier *h, ir_id inst) {
+static ir_id read_scalar(hier *h, ir_id inst, ir_opcode code, ir_dtype t) {
     hier_acquire(h, inst, false);
-    ir_id v = ir_emit1(&h->b, IR_READI, ir_scalar(IR_I64), inst);
+    ir_id v = ir_emit1(&h->b, code, ir_scalar(t), inst);
     hier_effect1(h, IR_DONE, inst);
     return v;
 }
+
+ir_id hier_read_i64(hier *h, ir_id inst) { return read_scalar(h, inst, IR_READI, IR_I64); }
+ir_id hier_read_bool(hier *h, ir_id inst) { return read_scalar(h, inst, IR_READB, IR_BOOL); }
 
 ir_id hier_get(hier *h, ir_id tuple, size_t index) {
     ir_id id = ir_emit1(&h->b, IR_GET, instance_type(), tuple);

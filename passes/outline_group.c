@@ -192,7 +192,7 @@ static void join(groups *g, ir_id id) {
 static void stay(groups *g, ir_id id) {
     outline *s = g->s;
     ir_op *op = ir_at(s->p, id);
-    if (op->code == IR_REPEAT || op->code == IR_YIELD || op->code == IR_RET)
+    if (op->code == IR_REPEAT || op->code == IR_IF || op->code == IR_YIELD || op->code == IR_RET)
         close_all(g);
     for (uint32_t i = op->code == IR_REPEAT && s->keep[op->args[0]] ? 1 : 0; i < op->n_args; i++) {
         if (group_of(g, op->args[i]))

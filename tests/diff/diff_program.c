@@ -165,13 +165,6 @@ static void random_call(gen *g) {
     }
 }
 
-/* ---- repeat ---- */
-static ir_id region_arg(gen *g, ir_type t, int64_t index) {
-    ir_id id = ir_emit(&g->b, IR_ARG, t, NULL, 0);
-    ir_set_int(g->m, ir_at(g->f, id), IR_ATTR_INDEX, index);
-    return id;
-}
-
 /* A new value of exactly the type of id, made with it. */
 static ir_id same_type_step(gen *g, ir_id id) {
     static const ir_opcode numeric[] = {IR_ADD, IR_SUB, IR_MIN, IR_MAX, IR_MUL};
@@ -190,6 +183,64 @@ static ir_id same_type_step(gen *g, ir_id id) {
     return ir_emit_elementwise(&g->b, code, (ir_id[]){id, other}, 2);
 }
 
+/* Less often true than false or the other way round, as the values fall. */
+static ir_id condition(gen *g) {
+    for (int tries = 0; tries < 6; tries++) {
+        ir_id v = pick(g);
+        ir_type t = type_of(g, v);
+        if (t.rank || t.dtype == IR_BOOL) continue;
+        ir_id c = ir_emit_const(&g->b, t, diff_value(g->r, t.dtype));
+        return ir_emit_elementwise(&g->b, diff_chance(g->r, 50) ? IR_LT : IR_GE, (ir_id[]){v, c}, 2);
+    }
+    return ir_emit_const(&g->b, ir_scalar(IR_BOOL), (ir_scalar_value){.i = diff_chance(g->r, 50)});
+}
+
+static void some_steps(gen *g, int most) {
+    int n_steps = (int)diff_below(g->r, most);
+    for (int i = 0; i < n_steps; i++) {
+        int64_t k = diff_below(g->r, 100);
+        if (k < 25) add_fold(g);
+        else if (k < 45) random_call(g);
+        else add_elementwise(g);
+    }
+}
+
+/* ---- if ---- */
+static void add_arm(gen *g, const ir_id *like, int n) {
+    int n_outside = g->n;
+    ir_region *outer = g->b.r;
+    ir_id out[2], arm = ir_emit(&g->b, IR_ARM, (ir_type){.dtype = IR_NONE}, NULL, 0);
+    g->b.r = ir_at(g->f, arm)->region = ir_region_new(g->m);
+    some_steps(g, 4);
+    for (int i = 0; i < n; i++) out[i] = diff_chance(g->r, 25) ? like[i] : same_type_step(g, like[i]);
+    ir_emit(&g->b, IR_YIELD, (ir_type){.dtype = IR_NONE}, out, (size_t)n);
+    g->b.r = outer;
+    g->n = n_outside;
+}
+
+static void add_if(gen *g) {
+    int n = 1 + (int)diff_below(g->r, 2);
+    ir_id like[2] = {0}, choice = ir_emit1(&g->b, IR_IF, (ir_type){.dtype = IR_TUPLE}, condition(g));
+    for (int i = 0; i < n; i++) like[i] = pick(g);
+    ir_region *outer = g->b.r;
+    g->b.r = ir_at(g->f, choice)->region = ir_region_new(g->m);
+    add_arm(g, like, n);
+    add_arm(g, like, n);
+    g->b.r = outer;
+    for (int i = 0; i < n; i++) {
+        ir_id get = ir_emit1(&g->b, IR_GET, type_of(g, like[i]), choice);
+        ir_set_int(g->m, ir_at(g->f, get), IR_ATTR_INDEX, i);
+        keep(g, get);
+    }
+}
+
+/* ---- repeat ---- */
+static ir_id region_arg(gen *g, ir_type t, int64_t index) {
+    ir_id id = ir_emit(&g->b, IR_ARG, t, NULL, 0);
+    ir_set_int(g->m, ir_at(g->f, id), IR_ATTR_INDEX, index);
+    return id;
+}
+
 static void add_repeat(gen *g) {
     int n = 1 + (int)diff_below(g->r, 2), n_outside = g->n;
     ir_id args[3] = {ir_emit_i64(&g->b, diff_below(g->r, 5))}, inner[2], yields[2];
@@ -198,13 +249,10 @@ static void add_repeat(gen *g) {
     ir_region *outer = g->b.r;
     g->b.r = ir_at(g->f, rep)->region = ir_region_new(g->m);
     for (int i = 0; i < n; i++) inner[i] = keep(g, region_arg(g, type_of(g, args[i + 1]), i));
-    int n_steps = (int)diff_below(g->r, 3);
-    for (int i = 0; i < n_steps; i++) {
-        int64_t k = diff_below(g->r, 100);
-        if (k < 25) add_fold(g);
-        else if (k < 45) random_call(g);
-        else add_elementwise(g);
-    }
+    some_steps(g, 3);
+    if (diff_chance(g->r, 30)) ir_emit1(&g->b, IR_WHILE, (ir_type){.dtype = IR_NONE}, condition(g));
+    if (diff_chance(g->r, 30)) add_if(g);
+    some_steps(g, 2);
     for (int i = 0; i < n; i++) yields[i] = same_type_step(g, inner[i]);
     if (n == 2 && diff_chance(g->r, 30)) { /* change places when the types allow it */
         ir_type a = type_of(g, yields[0]), b = type_of(g, yields[1]);
@@ -229,7 +277,8 @@ static void grow(gen *g) {
     if (k < 55) add_elementwise(g);
     else if (k < 70) add_fold(g);
     else if (k < 85) random_call(g);
-    else if (k < 95) add_repeat(g);
+    else if (k < 92) add_repeat(g);
+    else if (k < 97) add_if(g);
     else keep(g, ir_emit_dimsize(&g->b, sym(g, "g.edge")));
 }
 

@@ -244,6 +244,36 @@ Test(verify, calls) {
     CHECK(list);
 }
 
+Test(verify, control) {
+    const wrong list[] = {
+        {CALLS("%9 = repeat %5, %3 : tuple {\n%10 = arg {index = 0} : f32[K]\n%11 = const {value = true} : bool\n"
+               "while %11\nyield %10\n}"),
+         NULL},
+        {CALLS("%9 = repeat %5, %3 : tuple {\n%10 = arg {index = 0} : f32[K]\nwhile %5\nyield %10\n}"),
+         "operand 0 must be a scalar of type bool"},
+        {CALLS("%9 = const {value = true} : bool\nwhile %9"), "it stands in the region of a repeat"},
+        {CALLS("%9 = const {value = true} : bool\n%10 = if %9 : tuple {\narm {\nyield %3\n}\narm {\nyield %3\n}\n}\n"
+               "%11 = get %10 {index = 0} : f32[K]"),
+         NULL},
+        {CALLS("%9 = const {value = true} : bool\n%10 = if %9 : tuple {\narm {\nyield %3\n}\narm {\nyield %3\n}\n}\n"
+               "%11 = get %10 {index = 1} : f32[K]"),
+         "the tuple has no member 1"},
+        {CALLS("%9 = const {value = true} : bool\n%10 = if %9 : tuple {\narm {\nyield %3\n}\n}"),
+         "its region is two arms"},
+        {CALLS("%9 = if %5 : tuple {\narm {\nyield %3\n}\narm {\nyield %3\n}\n}"),
+         "operand 0 must be a scalar of type bool"},
+        {CALLS("%9 = const {value = true} : bool\n%10 = if %9 : tuple {\narm {\nyield %3\n}\narm {\nyield %5\n}\n}"),
+         "value 0 is of another type than that of the first arm"},
+        {CALLS("%9 = const {value = true} : bool\n%10 = if %9 : tuple {\narm {\nyield %3\n}\narm {\nyield\n}\n}"),
+         "0 values for 1 of the first arm"},
+        {CALLS("%9 = const {value = true} : bool\n%10 = if %9 : tuple {\narm {\n%11 = neg %3 : f32[K]\n}\narm {\n"
+               "yield\n}\n}"),
+         "its region does not end with yield"},
+        {CALLS("arm {\nyield\n}"), "it stands in the region of an if"},
+    };
+    CHECK(list);
+}
+
 Test(verify, repeat) {
     const wrong list[] = {
         {CALLS("%9 = repeat %5, %3 : tuple {\n%10 = arg {index = 0} : f32[K]\nyield %10\n}\n%11 = get %9 {index = 0} : "
@@ -258,15 +288,15 @@ Test(verify, repeat) {
         {CALLS("%9 = repeat %5, %3 : tuple {\n%10 = arg {index = 0} : f32[J]\nyield %3\n}"),
          "argument 0 of its region has the wrong type"},
         {CALLS("%9 = repeat %5, %3 : tuple {\n%10 = arg {index = 0} : f32[K]\nyield\n}"),
-         "0 values for 1 carried ones"},
+         "0 values for 1 of the repeat"},
         {CALLS("%9 = repeat %5, %3 : tuple {\n%10 = arg {index = 0} : f32[K]\nyield %4\n}"),
-         "value 0 has another type than its start value"},
+         "value 0 is of another type than that of the repeat"},
         {CALLS("%9 = repeat %5, %3 : tuple {\n%10 = arg {index = 0} : f32[K]\nyield %10\n%11 = neg %10 : f32[K]\n}"),
          "does not end with yield"},
         {CALLS("%9 = repeat %5, %3 : tuple {\n%10 = arg {index = 0} : f32[K]\n%11 = neg %10 : f32[K]\n%12 = arg {index "
                "= 1} : f32[K]\nyield %10\n}"),
          "arguments stand at the beginning of their region"},
-        {CALLS("yield"), "it ends the region of a repeat"},
+        {CALLS("yield"), "it ends the region of a repeat or an arm"},
         {CALLS("%9 = repeat %5, %3 : tuple {\n%10 = arg {index = 0} : f32[K]\nyield %10\n}\n%11 = get %9 {index = 1} : "
                "f32[K]"),
          "the tuple has no member 1"},

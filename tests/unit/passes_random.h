@@ -205,6 +205,47 @@ static ir_id number_of_rounds(maker *k) {
     return way == 2 ? ir_emit2(&k->b, IR_MIN, ir_scalar(IR_I64), ir_emit_i64(&k->b, 2), v) : v;
 }
 
+static ir_id condition(maker *k) {
+    static const ir_opcode compare[] = {IR_LT, IR_GE, IR_NE};
+    ir_type s = ir_scalar(IR_F32);
+    if (!rng_next(k->r, 8))
+        return ir_emit_const(&k->b, ir_scalar(IR_BOOL), (ir_scalar_value){.i = rng_next(k->r, 2)});
+    ir_id a = any_of(k, &s), b = any_of(k, &s);
+    return ir_emit2(&k->b, compare[rng_next(k->r, 3)], ir_scalar(IR_BOOL), a, b);
+}
+
+static void add_arm(maker *k, int depth, const ir_id *like, uint32_t n) {
+    ir_region *outer = k->b.r;
+    size_t n_outer = k->n, n_rounds = k->n_rounds;
+    ir_id arm = ir_emit(&k->b, IR_ARM, (ir_type){.dtype = IR_NONE}, NULL, 0), out[4];
+    k->b.r = ir_at(k->b.f, arm)->region = ir_region_new(k->b.m);
+    add_ops(k, rng_next(k->r, 5), depth + 1);
+    for (uint32_t i = 0; i < n; i++)
+        out[i] = rng_next(k->r, 4) ? any_of(k, type_of(k, like[i])) : like[i];
+    ir_emit(&k->b, IR_YIELD, (ir_type){.dtype = IR_NONE}, out, n);
+    k->b.r = outer;
+    k->n = n_outer;
+    k->n_rounds = n_rounds;
+}
+
+static void add_if(maker *k, int depth) {
+    ir_id like[4], choice = ir_emit1(&k->b, IR_IF, ir_scalar(IR_TUPLE), condition(k));
+    uint32_t n = 1 + rng_next(k->r, 4);
+    for (uint32_t i = 0; i < n; i++)
+        like[i] = any(k);
+    ir_region *outer = k->b.r;
+    k->b.r = ir_at(k->b.f, choice)->region = ir_region_new(k->b.m);
+    add_arm(k, depth, like, n);
+    add_arm(k, depth, like, n);
+    k->b.r = outer;
+    for (uint32_t i = 0; i < n; i++) {
+        ir_id get = ir_emit1(&k->b, IR_GET, *type_of(k, like[i]), choice);
+        ir_set_int(k->b.m, ir_at(k->b.f, get), IR_ATTR_INDEX, i);
+        if (rng_next(k->r, 4))
+            put(k, get);
+    }
+}
+
 static void add_repeat(maker *k, int depth) {
     ir_id args[5] = {number_of_rounds(k)}, out[4];
     uint32_t n = 1 + rng_next(k->r, 4);
@@ -219,7 +260,11 @@ static void add_repeat(maker *k, int depth) {
         ir_set_int(k->b.m, ir_at(k->b.f, out[i]), IR_ATTR_INDEX, i);
         put(k, out[i]);
     }
-    add_ops(k, 1 + rng_next(k->r, 6), depth + 1);
+    if (rng_next(k->r, 2))
+        add_ops(k, 1 + rng_next(k->r, 3), depth + 1);
+    if (!rng_next(k->r, 3))
+        ir_emit1(&k->b, IR_WHILE, (ir_type){.dtype = IR_NONE}, condition(k));
+    add_ops(k, 1 + rng_next(k->r, 4), depth + 1);
     for (uint32_t i = 0; i < n; i++)
         if (rng_next(k->r, 6))
             out[i] = any_of(k, type_of(k, args[i + 1]));
@@ -236,7 +281,7 @@ static void add_repeat(maker *k, int depth) {
 
 static void add_ops(maker *k, uint32_t n, int depth) {
     while (n--) {
-        uint32_t what = rng_next(k->r, 22);
+        uint32_t what = rng_next(k->r, 24);
         if (what < 7)
             add_binary(k);
         else if (what < 10)
@@ -253,8 +298,10 @@ static void add_ops(maker *k, uint32_t n, int depth) {
             add_call(k);
         else if (what < 20)
             add_other_types(k);
-        else if (depth < 2)
+        else if (depth < 2 && what < 22)
             add_repeat(k, depth);
+        else if (depth < 3)
+            add_if(k, depth);
     }
 }
 

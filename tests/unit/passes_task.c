@@ -24,7 +24,8 @@ typedef struct machine {
     value *v; /* by id */
     instance **made;
     size_t n_made, cap_made;
-    size_t launches, in_repeat;
+    size_t launches, inside; /* inside: of repeats and ifs */
+    bool left; /* a while has ended the repeat */
 } machine;
 
 static int64_t bytes_of_param(machine *k, const ir_param *p, bool result) {
@@ -42,7 +43,7 @@ static value bind(machine *k, const ir_op *op) {
 
 static value make_instance(machine *k, const ir_op *op) {
     instance *inst = base_arena_new_array(k->a, instance, 1);
-    cr_assert_eq(k->in_repeat, 0, "an instance is made inside a repeat");
+    cr_assert_eq(k->inside, 0, "an instance is made inside a repeat or an if");
     *inst = (instance){.bytes = k->v[op->args[0]].i, .made = true};
     cr_assert(inst->bytes >= 0 && inst->bytes < 100000000);
     inst->data = base_alloc((size_t)inst->bytes); /* so that the sanitizer sees what leaves its bounds */
@@ -66,7 +67,7 @@ static void done(machine *k, const ir_op *op) {
 
 static void release(machine *k, const ir_op *op) {
     instance *inst = k->v[op->args[0]].inst;
-    cr_assert(inst->made && !inst->released && !inst->readers && !inst->writers && !k->in_repeat);
+    cr_assert(inst->made && !inst->released && !inst->readers && !inst->writers && !k->inside);
     inst->released = true;
     memset(inst->data, 0x5a, (size_t)inst->bytes);
 }
@@ -115,13 +116,23 @@ static value repeat(machine *k, const ir_op *op) {
     value *now = base_arena_new_array(k->a, value, n + 1), *next = base_arena_new_array(k->a, value, n + 1);
     for (size_t i = 0; i < n; i++)
         now[i] = k->v[op->args[i + 1]];
-    k->in_repeat++;
+    k->inside++;
     for (int64_t c = 0; c < k->v[op->args[0]].i; c++) {
         run_region(k, op->region, now, next);
+        if (k->left)
+            break;
         memcpy(now, next, sizeof *now * n);
     }
-    k->in_repeat--;
+    k->left = false;
+    k->inside--;
     return (value){.tuple = now};
+}
+
+static void choose(machine *k, const ir_op *op) {
+    ir_id arm = op->region->ops[k->v[op->args[0]].i ? 0 : 1];
+    k->inside++;
+    run_region(k, ir_at(k->t, arm)->region, NULL, NULL);
+    k->inside--;
 }
 
 static int64_t scalar(machine *k, const ir_op *op) {
@@ -151,7 +162,16 @@ static value run_op(machine *k, const ir_op *op, const value *args) {
         cr_assert(inst->readers == 1 && inst->bytes == 8);
         return (value){.i = ir_load_scalar(IR_I64, inst->data, 0).i};
     }
-    if (op->code == IR_ACQUIRE)
+    if (op->code == IR_READB) {
+        const instance *inst = k->v[op->args[0]].inst;
+        cr_assert(inst->readers == 1 && inst->bytes == 1);
+        return (value){.i = ir_load_scalar(IR_BOOL, inst->data, 0).i};
+    }
+    if (op->code == IR_WHILE)
+        k->left = !k->v[op->args[0]].i;
+    else if (op->code == IR_IF)
+        choose(k, op);
+    else if (op->code == IR_ACQUIRE)
         acquire(k, op);
     else if (op->code == IR_DONE)
         done(k, op);
@@ -171,7 +191,7 @@ static value run_op(machine *k, const ir_op *op, const value *args) {
 }
 
 static void run_region(machine *k, const ir_region *r, const value *args, value *yielded) {
-    for (size_t i = 0; i < r->n; i++) {
+    for (size_t i = 0; i < r->n && !k->left; i++) {
         const ir_op *op = ir_at(k->t, r->ops[i]);
         if (op->code != IR_YIELD) {
             k->v[r->ops[i]] = run_op(k, op, args);
@@ -243,8 +263,8 @@ Test(passes_task, random_programs) {
 }
 
 Test(passes_task, files) {
-    static const char *const names[] = {"outline.pagerank", "outline.shapes", "outline.repeat", "expand.all",
-                                        "cse.program"};
+    static const char *const names[] = {"outline.pagerank", "outline.shapes", "outline.repeat",
+                                        "outline.control",  "expand.all",     "cse.program"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         base_arena *a = base_arena_new();
         base_str text = {0}, err = {0};
