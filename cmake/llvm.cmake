@@ -21,7 +21,7 @@ if(TIGA_LLVM STREQUAL "shared")
 else()
   string(TOLOWER ${LLVM_NATIVE_ARCH} arch)
   execute_process(
-    COMMAND ${LLVM_TOOLS_BINARY_DIR}/llvm-config --link-static --libs ${arch} lto option passes windowsdriver coverage
+    COMMAND ${LLVM_TOOLS_BINARY_DIR}/llvm-config --link-static --libs ${arch} lto option passes jitlink windowsdriver coverage
             frontendopenmp frontendhlsl frontenddriver
     OUTPUT_VARIABLE llvm_libs OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
   separate_arguments(llvm_libs)
@@ -48,7 +48,6 @@ else()
   target_include_directories(tiga_llvm_stubs SYSTEM PRIVATE ${LLVM_INCLUDE_DIRS})
   target_compile_options(tiga_llvm_stubs PRIVATE -fno-rtti -fno-exceptions)
   target_sources(tiga_llvm INTERFACE $<TARGET_OBJECTS:tiga_llvm_stubs>)
-  target_link_options(tiga_llvm INTERFACE -Wl,--gc-sections)
 endif()
 target_link_libraries(tiga_llvm INTERFACE ZLIB::ZLIB ${TIGA_ZSTD})
 

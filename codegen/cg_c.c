@@ -107,8 +107,8 @@ void cg_banner(cg_text *w, base_arena *arena, const ir_func *f) {
         cg_comment(w, base_arena_printf(arena, "%s, made by the compiler", f->name));
 }
 
-static bool emit_kernels(const ir_module *m, cg_text *w, cg_helpers *h, cg_vectors *v, cg_loop_facts *facts,
-                         base_arena *arena, base_str *err) {
+static bool emit_kernels(const ir_module *m, int source_bits, cg_text *w, cg_helpers *h, cg_vectors *v,
+                         cg_loop_facts *facts, base_arena *arena, base_str *err) {
     size_t n = 0;
     for (size_t i = 0; i < m->n_funcs; ++i) {
         ir_func *f = m->funcs[i];
@@ -116,7 +116,7 @@ static bool emit_kernels(const ir_module *m, cg_text *w, cg_helpers *h, cg_vecto
             continue;
         const ir_func *kernel = ir_func_find(m, f->name, IR_LEVEL_KERNEL);
         cg_banner(w, arena, f->signature || !kernel ? f : kernel);
-        if (!cg_emit_loop(m, f, w, h, v, arena, &facts[n++], err))
+        if (!cg_emit_loop(m, f, source_bits, w, h, v, arena, &facts[n++], err))
             return false;
     }
     return true;
@@ -129,7 +129,11 @@ static bool emit_hosts(const ir_module *m, cg_text *w, cg_helpers *h, base_arena
     return true;
 }
 
-static void kernel_row(const ir_module *m, const ir_func *f, const cg_loop_facts *facts, cg_text *w,
+static const char *rows_name(const char *symbol, int bits, bool there, base_arena *arena) {
+    return there ? base_arena_printf(arena, "%s_rows%d", symbol, bits) : "NULL";
+}
+
+static void kernel_row(const ir_module *m, const ir_func *f, int source_bits, const cg_loop_facts *facts, cg_text *w,
                        base_arena *arena) {
     const char *s = cg_symbol(m, f->name), *null = "NULL";
     size_t n_outputs = 0;
@@ -138,15 +142,17 @@ static void kernel_row(const ir_module *m, const ir_func *f, const cg_loop_facts
     base_str name = {0};
     cg_text one = {.out = &name};
     cg_string_literal(&one, f->name);
-    cg_line(w, "{%s, %s_rows32, %s, %s, %lld, %d, %zu, %zu, %zu},", base_str_text(&name), s,
-            facts->walks_edges ? base_arena_printf(arena, "%s_rows64", s) : null,
+    cg_line(w, "{%s, %s, %s, %s, %lld, %d, %zu, %zu, %zu},", base_str_text(&name),
+            rows_name(s, 32, (source_bits & 32) || !facts->walks_edges, arena),
+            rows_name(s, 64, (source_bits & 64) && facts->walks_edges, arena),
             facts->needs_scratch ? base_arena_printf(arena, "%s_scratch_bytes", s) : null, (long long)f->rows_per_unit,
             facts->walks_edges, f->n_params, n_outputs, f->n_syms);
     base_str_fini(&name);
 }
 
 /* An array has at least one element: the count stands beside it. */
-static void emit_kernel_table(const ir_module *m, const cg_loop_facts *facts, cg_text *w, base_arena *arena) {
+static void emit_kernel_table(const ir_module *m, int source_bits, const cg_loop_facts *facts, cg_text *w,
+                              base_arena *arena) {
     size_t n = 0;
     cg_line(
         w,
@@ -154,7 +160,7 @@ static void emit_kernel_table(const ir_module *m, const cg_loop_facts *facts, cg
     cg_open(w, "static const tiga_kernel_code tiga_kernels[] =");
     for (size_t i = 0; i < m->n_funcs; ++i)
         if (m->funcs[i]->level == IR_LEVEL_LOOP)
-            kernel_row(m, m->funcs[i], &facts[n++], w, arena);
+            kernel_row(m, m->funcs[i], source_bits, &facts[n++], w, arena);
     if (!n)
         cg_line(w, "{NULL, NULL, NULL, NULL, 1, 0, 0, 0, 0},");
     cg_close(w, ";\n");
@@ -202,12 +208,13 @@ bool cg_emit_c(const ir_module *m, const cg_options *o, base_str *out, base_str 
     cg_loop_facts *facts = base_arena_new_array(arena, cg_loop_facts, m->n_funcs + 1);
     base_str text = {0};
     cg_text w = {.out = &text};
-    bool ok = emit_kernels(m, &w, h, v, facts, arena, err);
-    emit_kernel_table(m, facts, &w, arena);
+    int source_bits = o->source_bits ? o->source_bits : 32 | 64;
+    bool ok = emit_kernels(m, source_bits, &w, h, v, facts, arena, err);
+    emit_kernel_table(m, source_bits, facts, &w, arena);
     ok = ok && emit_hosts(m, &w, h, arena, err);
     if (ok)
         cg_emit_tables(m, o, &w, arena);
-    if (ok)
+    if (ok && !o->source_bits)
         cg_emit_plain(m, &w, arena);
     if (ok)
         assemble(o, h, v, &text, out, arena);

@@ -123,9 +123,10 @@ typedef struct cg_loop_facts {
     int walks_edges; /* 0; 1, 2 (the transposed relation): there is a NAME_rows64 too */
     bool needs_scratch; /* there is a NAME_scratch_bytes */
 } cg_loop_facts;
-/* The functions NAME_rows32, NAME_rows64 and NAME_scratch_bytes of one loop function. */
-bool cg_emit_loop(const ir_module *m, ir_func *f, cg_text *w, cg_helpers *h, cg_vectors *v, base_arena *arena,
-                  cg_loop_facts *facts, base_str *err);
+/* The functions NAME_rows32, NAME_rows64 and NAME_scratch_bytes of one loop function; rows only for the given source bits
+ * (32 | 64).  A loop that walks no edges always has NAME_rows32. */
+bool cg_emit_loop(const ir_module *m, ir_func *f, int source_bits, cg_text *w, cg_helpers *h, cg_vectors *v,
+                  base_arena *arena, cg_loop_facts *facts, base_str *err);
 
 /* What cg_emit_loop would say of it. */
 cg_loop_facts cg_facts_of(const ir_module *m, ir_func *f, base_arena *arena);

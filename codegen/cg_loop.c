@@ -93,38 +93,43 @@ static void emit_scratch_bytes(cg_loop *c, cg_text *w) {
     base_str_fini(&lines);
 }
 
-/* The statements are written first: they tell what has to be unpacked. */
-static bool emit_rows(const cg_loop *like, ir_func *f, int bits, cg_text *w, cg_loop_facts *facts) {
+static void emit_function(cg_loop *c, const base_str *body, cg_text *w) {
+    cg_open(w, "static void %s_rows%d(const tiga_launch_args *%s, int64_t %s, int64_t %s)", cg_symbol(c->m, c->f->name),
+            c->source_bits, c->args, c->row_begin, c->row_end);
+    size_t before = w->out->len;
+    unpack(c, w);
+    if (w->out->len == before)
+        cg_line(w, "(void)%s;", c->args);
+    if (!has_rows(c))
+        cg_line(w, "(void)%s;", c->row_begin);
+    if (!has_rows(c))
+        cg_line(w, "(void)%s;", c->row_end);
+    cg_raw(w, base_str_text(body));
+    cg_close(w, "\n");
+}
+
+/* The statements are written first: they tell what has to be unpacked, and with 32 bits the facts. */
+static bool emit_rows(const cg_loop *like, ir_func *f, int bits, bool wanted, cg_text *w, cg_loop_facts *facts) {
     base_str body = {0};
     cg_loop c = begin(like, f, bits, &body);
     cg_region(&c, &f->body);
     if (bits == 32)
         *facts = (cg_loop_facts){.walks_edges = c.uses_sources || c.uses_offsets ? 1 + ir_transposed(f) : 0,
                                  .needs_scratch = c.n_scratch > 0};
-    if (!c.failed && (bits == 32 || facts->walks_edges)) {
-        cg_open(w, "static void %s_rows%d(const tiga_launch_args *%s, int64_t %s, int64_t %s)", cg_symbol(c.m, f->name),
-                bits, c.args, c.row_begin, c.row_end);
-        size_t before = w->out->len;
-        unpack(&c, w);
-        if (w->out->len == before)
-            cg_line(w, "(void)%s;", c.args);
-        if (!has_rows(&c))
-            cg_line(w, "(void)%s;", c.row_begin);
-        if (!has_rows(&c))
-            cg_line(w, "(void)%s;", c.row_end);
-        cg_raw(w, base_str_text(&body));
-        cg_close(w, "\n");
-        if (bits == 32 && c.n_scratch)
-            emit_scratch_bytes(&c, w);
-    }
+    if (!c.failed && (wanted || !facts->walks_edges))
+        emit_function(&c, &body, w);
+    if (!c.failed && bits == 32 && c.n_scratch)
+        emit_scratch_bytes(&c, w);
     base_str_fini(&body);
     return !c.failed;
 }
 
-bool cg_emit_loop(const ir_module *m, ir_func *f, cg_text *w, cg_helpers *h, cg_vectors *v, base_arena *arena,
-                  cg_loop_facts *facts, base_str *err) {
+bool cg_emit_loop(const ir_module *m, ir_func *f, int source_bits, cg_text *w, cg_helpers *h, cg_vectors *v,
+                  base_arena *arena, cg_loop_facts *facts, base_str *err) {
     cg_loop like = {.m = m, .arena = arena, .help = h, .vec = v, .err = err};
-    return emit_rows(&like, f, 32, w, facts) && emit_rows(&like, f, 64, w, facts);
+    if (!emit_rows(&like, f, 32, source_bits & 32, w, facts))
+        return false;
+    return !(source_bits & 64) || !facts->walks_edges || emit_rows(&like, f, 64, true, w, facts);
 }
 
 cg_loop_facts cg_facts_of(const ir_module *m, ir_func *f, base_arena *arena) {
@@ -133,7 +138,7 @@ cg_loop_facts cg_facts_of(const ir_module *m, ir_func *f, base_arena *arena) {
     cg_loop_facts facts = {0, false};
     cg_helpers *h = base_arena_alloc(arena, sizeof *h);
     cg_vectors *v = base_arena_alloc(arena, sizeof *v);
-    cg_emit_loop(m, f, &w, h, v, arena, &facts, &err);
+    cg_emit_loop(m, f, 32, &w, h, v, arena, &facts, &err);
     base_str_fini(&text);
     base_str_fini(&err);
     return facts;

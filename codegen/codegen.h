@@ -12,6 +12,8 @@ typedef struct cg_options {
     const char *target_features; /* likewise */
     const char *header_name;     /* file name of the header, for its include guard */
     int opt_level;
+    int source_bits; /* of cg_emit_c: 0: kernels for 32- and 64-bit sources, and each exported one as a plain function;
+                        32, 64 or 96 (both): only what the module's table needs, for these */
 } cg_options;
 
 /* m has been through the whole pipeline (graph, loop and task functions).  false: what the module asks for cannot be

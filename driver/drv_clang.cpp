@@ -5,6 +5,7 @@
 // that LLVM neither folds it with the doubles of this process nor rewrites it (pow(2, x) to exp2(x)): what runs is libm's
 // own result, the same that the interpreter computes.
 #include "driver/drv_clang.h"
+#include "driver/drv_symbols.h"
 
 #include "clang/Basic/DiagnosticOptions.h"
 #include "clang/Basic/TargetInfo.h"
@@ -16,6 +17,8 @@
 #include "lld/Common/Driver.h"
 #include "llvm/Bitcode/BitcodeReader.h"
 #include "llvm/Bitcode/BitcodeWriter.h"
+#include "llvm/ExecutionEngine/JITLink/JITLink.h"
+#include "llvm/ExecutionEngine/JITLink/JITLinkMemoryManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
@@ -195,7 +198,7 @@ const char *const libm_functions[] = {
     "log1p", "log2",  "logb",  "pow",   "remainder", "sin",   "sinh",  "tan",   "tanh",   "tgamma",
 };
 
-std::vector<std::string> clang_arguments(const drv_clang_options *o, const std::string &path) {
+std::vector<std::string> clang_arguments(const drv_clang_options *o, const std::string &path, bool unwind = true) {
     std::vector<std::string> args = {
         "-triple",
         triple(),
@@ -212,13 +215,13 @@ std::vector<std::string> clang_arguments(const drv_clang_options *o, const std::
         "-fhalf-no-semantic-interposition",
         "-fgnuc-version=4.2.1", // as every clang on the command line says: vectors and builtins are there
         "-ffp-contract=off",
-        "-funwind-tables=2",
-
         "-main-file-name",
         path.substr(1),
         "-x",
         "c",
     };
+    if (unwind)
+        args.push_back("-funwind-tables=2");
     if (o->opt_level >= 2)
         args.insert(args.end(), {"-vectorize-loops", "-vectorize-slp"});
     args.insert(args.end(), {"-target-cpu", base_str_text(&o->cpu->name)});
@@ -390,6 +393,25 @@ template <class F> void *run_on_thread(void *f) {
     return nullptr;
 }
 
+// The module is already in two: half[i] is whose the i-th function is.
+void emit_halves(compiler &c, llvm::Module &m, const std::vector<int> &half, object_bytes objects[2], base_str *err) {
+    llvm::SmallString<0> bitcode;
+    llvm::raw_svector_ostream out(bitcode);
+    llvm::WriteBitcodeToFile(m, out);
+    std::string messages[2];
+    auto second = [&] { messages[1] = emit_copy(c, bitcode, half, objects[1]); };
+    pthread_t other; // without a second thread: one half after the other
+    bool apart = !pthread_create(&other, nullptr, run_on_thread<decltype(second)>, &second);
+    keep(m, half, 0);
+    messages[0] = c.emit(m, objects[0]);
+    if (apart)
+        pthread_join(other, nullptr);
+    else
+        second();
+    put(err, messages[0]);
+    put(err, messages[1]);
+}
+
 bool compile_halves(const char *text, size_t n, const drv_clang_options *o, object_bytes objects[2], base_str *err) {
     std::string source(text, n);
     llvm::LLVMContext context;
@@ -403,21 +425,7 @@ bool compile_halves(const char *text, size_t n, const drv_clang_options *o, obje
     std::unique_ptr<llvm::Module> m = action.takeModule();
     std::vector<int> half = deal(*m);
     expose(*m, half);
-    llvm::SmallString<0> bitcode;
-    llvm::raw_svector_ostream out(bitcode);
-    llvm::WriteBitcodeToFile(*m, out);
-    std::string messages[2];
-    auto second = [&] { messages[1] = emit_copy(c, bitcode, half, objects[1]); };
-    pthread_t other; // without a second thread: one half after the other
-    bool apart = !pthread_create(&other, nullptr, run_on_thread<decltype(second)>, &second);
-    keep(*m, half, 0);
-    messages[0] = c.emit(*m, objects[0]);
-    if (apart)
-        pthread_join(other, nullptr);
-    else
-        second();
-    put(err, messages[0]);
-    put(err, messages[1]);
+    emit_halves(c, *m, half, objects, err);
     return !err->len;
 }
 
@@ -606,3 +614,157 @@ bool drv_clang_module(const char *text, size_t n, const drv_clang_options *o, co
     base_str_fini(&whole);
     return ok && link(objects, 1, soname, out, err);
 }
+
+// ---- just in time: objects without what nobody asks for ------------------------------------------------------------
+
+namespace {
+
+const char *const table_symbol = "tiga_module_info_v1"; // the one that a loader looks for
+
+void hide_all_but_table(llvm::Module &m) {
+    for (llvm::Function &f : m)
+        if (!f.isDeclaration() && f.getName() != table_symbol)
+            f.setLinkage(llvm::GlobalValue::InternalLinkage);
+}
+
+} // namespace
+
+bool drv_clang_objects(const char *text, size_t n, const drv_clang_options *o, base_str out[2], base_str *err) {
+    init_llvm();
+    std::string source(text, n);
+    llvm::LLVMContext context;
+    object_bytes objects[2];
+    compiler c(source, clang_arguments(o, std::string("/") + o->name, /*unwind=*/false));
+    c.clang.getCodeGenOpts().DisableLLVMPasses = true;
+    clang::EmitLLVMOnlyAction action(&context);
+    if (!c.run(action)) {
+        c.explain(err);
+        return false;
+    }
+    std::unique_ptr<llvm::Module> m = action.takeModule();
+    hide_all_but_table(*m);
+    put(err, c.emit(*m, objects[0]));
+    for (int i = 0; i < 2; i++)
+        base_str_add_n(&out[i], objects[i].data(), objects[i].size());
+    return !err->len && !out[0].failed && !out[1].failed;
+}
+
+// ---- just in time: objects to code that can be called --------------------------------------------------------------
+
+struct drv_image {
+    std::unique_ptr<llvm::jitlink::InProcessMemoryManager> memory;
+    std::vector<llvm::jitlink::JITLinkMemoryManager::FinalizedAlloc> parts;
+    llvm::StringMap<llvm::orc::ExecutorAddr> defined;
+    int64_t n_bytes = 0;
+    ~drv_image() {
+        if (!parts.empty())
+            llvm::consumeError(memory->deallocate(std::move(parts)));
+    }
+};
+
+namespace {
+
+namespace jitlink = llvm::jitlink;
+using lookup_map = jitlink::JITLinkContext::LookupMap;
+
+// What an object asks for, kept until every object of the image has its addresses.
+struct question {
+    std::vector<std::pair<std::string, jitlink::SymbolLookupFlags>> names;
+    std::unique_ptr<jitlink::JITLinkAsyncLookupContinuation> answer;
+};
+
+struct linking {
+    drv_image *image;
+    std::vector<question> questions;
+    std::string damaged, unknown;
+};
+
+class image_context : public jitlink::JITLinkContext {
+  public:
+    explicit image_context(linking &l) : JITLinkContext(nullptr), l(l) {}
+    jitlink::JITLinkMemoryManager &getMemoryManager() override { return *l.image->memory; }
+    void notifyFailed(llvm::Error e) override { l.damaged += llvm::toString(std::move(e)); }
+    void lookup(const lookup_map &symbols, std::unique_ptr<jitlink::JITLinkAsyncLookupContinuation> answer) override {
+        question q;
+        for (const auto &s : symbols)
+            q.names.push_back({s.first.str(), s.second});
+        q.answer = std::move(answer);
+        l.questions.push_back(std::move(q));
+    }
+    llvm::Error notifyResolved(jitlink::LinkGraph &g) override {
+        for (jitlink::Symbol *s : g.defined_symbols())
+            if (s->hasName() && s->getScope() != jitlink::Scope::Local)
+                l.image->defined[s->getName()] = s->getAddress();
+        for (jitlink::Block *b : g.blocks())
+            l.image->n_bytes += int64_t(b->getSize());
+        return llvm::Error::success();
+    }
+    void notifyFinalized(jitlink::JITLinkMemoryManager::FinalizedAlloc part) override {
+        l.image->parts.push_back(std::move(part));
+    }
+
+  private:
+    linking &l;
+};
+
+// From the other objects of the image or from the list of what emitted code may call.
+void answer(linking &l, question &q) {
+    jitlink::AsyncLookupResult found;
+    std::string missing;
+    for (const auto &[name, flags] : q.names) {
+        auto own = l.image->defined.find(name);
+        void *ours = own == l.image->defined.end() ? drv_symbol_find(name.c_str()) : nullptr;
+        if (own != l.image->defined.end())
+            found[name] = {own->second, llvm::JITSymbolFlags::Exported};
+        else if (ours)
+            found[name] = {llvm::orc::ExecutorAddr::fromPtr(ours), llvm::JITSymbolFlags::Exported};
+        else if (flags == jitlink::SymbolLookupFlags::RequiredSymbol)
+            missing += (missing.empty() ? "" : " ") + name;
+    }
+    if (missing.empty()) {
+        q.answer->run(std::move(found));
+        return;
+    }
+    l.unknown += missing;
+    q.answer->run(llvm::createStringError(llvm::inconvertibleErrorCode(), "unknown symbols"));
+}
+
+} // namespace
+
+drv_image_status drv_image_load(const drv_bytes *objects, size_t n, drv_image **out, base_str *err) {
+    *out = nullptr;
+    auto memory = jitlink::InProcessMemoryManager::Create();
+    if (!memory) {
+        put(err, llvm::toString(memory.takeError()));
+        return DRV_IMAGE_MEMORY;
+    }
+    auto image = std::make_unique<drv_image>();
+    image->memory = std::move(*memory);
+    linking l = {image.get(), {}, "", ""};
+    for (size_t i = 0; i < n && l.damaged.empty(); i++) {
+        llvm::MemoryBufferRef bytes(llvm::StringRef(objects[i].data, objects[i].n), "tiga");
+        auto graph = jitlink::createLinkGraphFromObject(bytes);
+        if (graph)
+            jitlink::link(std::move(*graph), std::make_unique<image_context>(l));
+        else
+            l.damaged += llvm::toString(graph.takeError());
+    }
+    std::vector<question> questions = std::move(l.questions);
+    for (question &q : questions) // each must be answered, whatever happened
+        answer(l, q);
+    if (l.unknown.empty() && l.damaged.empty()) {
+        *out = image.release();
+        return DRV_IMAGE_OK;
+    }
+    put(err, l.unknown.empty() ? l.damaged : "emitted code calls " + l.unknown);
+    return l.unknown.empty() ? DRV_IMAGE_DAMAGED : DRV_IMAGE_UNKNOWN;
+}
+
+void *drv_image_find(const drv_image *i, const char *symbol) {
+    auto at = i->defined.find(symbol);
+    return at == i->defined.end() ? nullptr : at->second.toPtr<void *>();
+}
+
+int64_t drv_image_bytes(const drv_image *i) { return i->n_bytes; }
+
+void drv_image_free(drv_image *i) { delete i; }

@@ -1,8 +1,8 @@
-/* The Clang and LLD 19 libraries behind four C calls: emitted C to LLVM IR text or to an object, and an object to a
- * shared object, all in memory.  No compiler, no header and no source file is read from the user's machine; the link
- * reads only libm and libc, the very files this process runs with.
+/* The Clang, LLVM and LLD 19 libraries behind a few C calls: emitted C to LLVM IR text or to objects, objects to a shared
+ * object or to code in this process, all in memory.  No compiler, no header and no source file is read from the user's
+ * machine; the link of a shared object reads only libm and libc, the very files this process runs with.
  *
- * Threads: any number of compiles at once; links are serialised (LLD keeps globals). */
+ * Threads: any number of compiles and images at once; links of shared objects are serialised (LLD keeps globals). */
 #ifndef DRV_CLANG_H
 #define DRV_CLANG_H
 
@@ -13,7 +13,7 @@ extern "C" {
 #endif
 
 typedef struct drv_cpu {
-    base_str name;     /* LLVM's name: "znver4", "x86-64-v3" */
+    base_str name; /* LLVM's name: "znver4", "x86-64-v3" */
     base_str switches; /* for the code generator: "+avx2,-avx512f,..." ; empty: what the name implies */
     base_str features; /* what the code may use beyond plain x86-64: "avx,avx2,bmi,..." */
 } drv_cpu;
@@ -35,6 +35,29 @@ bool drv_clang_compile(const char *text, size_t n, const drv_clang_options *o, b
  * matter; soname may be NULL. */
 bool drv_clang_module(const char *text, size_t n, const drv_clang_options *o, const char *soname, base_str *out,
                       base_str *err);
+
+/* ---- just in time ---- */
+/* C text to one or two objects that together are the module's table and what it mentions; no unwind tables, because
+ * nothing that kernels call can throw.  The second stays empty when it is not worth a thread. */
+bool drv_clang_objects(const char *text, size_t n, const drv_clang_options *o, base_str objects[2], base_str *err);
+
+/* Objects made ready to run: code that cannot be written, data that cannot be run. */
+typedef struct drv_image drv_image;
+typedef enum drv_image_status {
+    DRV_IMAGE_OK,
+    DRV_IMAGE_DAMAGED, /* these are no objects that drv_clang_objects made */
+    DRV_IMAGE_UNKNOWN, /* they call a function that drv_symbols.def does not have */
+    DRV_IMAGE_MEMORY
+} drv_image_status;
+typedef struct drv_bytes {
+    const char *data;
+    size_t n;
+} drv_bytes;
+/* The bytes are not needed afterwards. */
+drv_image_status drv_image_load(const drv_bytes *objects, size_t n, drv_image **out, base_str *err);
+void *drv_image_find(const drv_image *i, const char *symbol); /* NULL: not there */
+int64_t drv_image_bytes(const drv_image *i);
+void drv_image_free(drv_image *i); /* NULL is fine */
 
 #ifdef __cplusplus
 }

@@ -5,7 +5,7 @@
 #include "codegen/codegen.h"
 #include "driver/drv_clang.h"
 #include "driver/drv_nvrtc.h"
-#include "driver/drv_result.h"
+#include "driver/drv_pipeline.h"
 #include "frontend/frontend.h"
 #include "passes/passes.h"
 
@@ -25,6 +25,8 @@ typedef struct job {
     drv_cpu cpu;
     char hash[33];
     base_arena *scratch;
+    int source_bits; /* just in time; 0 otherwise */
+    base_str *objects; /* just in time */
 } job;
 
 static tigac_status fail(job *j, tigac_status status, const char *text) {
@@ -203,6 +205,7 @@ static cg_options emitter_options(const job *j, bool machine) {
         .target_features = machine ? base_str_text(&j->cpu.features) : "",
         .header_name = header_name(j, name),
         .opt_level = j->o->opt_level,
+        .source_bits = j->source_bits,
     };
 }
 
@@ -254,6 +257,17 @@ static tigac_status emit_machine(job *j, base_str *c) {
     return s ? s : compile_c(j, c, TIGAC_SO);
 }
 
+static tigac_status emit_objects(job *j, base_str *c) {
+    cg_options o = emitter_options(j, true);
+    if (!cg_emit_c(j->module, &o, c, &j->r->error))
+        return TIGAC_E_PROGRAM;
+    drv_clang_options clang = {.name = base_arena_printf(j->r->arena, "%s.c", o.source_name),
+                               .cpu = &j->cpu,
+                               .opt_level = j->o->opt_level,
+                               .kind = DRV_CLANG_OBJECT};
+    return drv_clang_objects(c->data, c->len, &clang, j->objects, &j->r->error) ? TIGAC_OK : TIGAC_E_ENVIRONMENT;
+}
+
 static tigac_status compile_cuda(job *j, drv_nvrtc *nvrtc, const char *text, const char *name) {
     const char *arch = j->o->cuda_arch ? j->o->cuda_arch : "sm_80";
     if (!drv_nvrtc_has_arch(nvrtc, arch)) {
@@ -293,6 +307,8 @@ static tigac_status compile(job *j, const char *text, size_t n, base_str *emitte
     if (s)
         return s;
     base_hash_hex(base_hash_bytes(j->source, n), j->hash);
+    if (j->objects)
+        return emit_objects(j, emitted);
     print_levels(j);
     s = emit_texts(j);
     if (!s)
@@ -307,17 +323,26 @@ static bool any_failed(const drv_result *r) {
     return failed;
 }
 
+/* Emitters and checks tell it in words. */
+static bool says_no_memory(const base_str *error) {
+    static const char words[] = "out of memory";
+    return error->len >= strlen(words) && !strcmp(error->data + error->len - strlen(words), words);
+}
+
 static tigac_status guarded(job *j, const char *text, size_t n, base_str *emitted) {
     jmp_buf oom;
     *base_arena_oom_slot(j->r->arena) = &oom;
     *base_arena_oom_slot(j->scratch) = &oom;
-    tigac_status s;
+    tigac_status s = TIGAC_E_ENVIRONMENT;
     if (setjmp(oom))
-        s = fail(j, TIGAC_E_ENVIRONMENT, "out of memory");
+        j->r->out_of_memory = true;
     else
         s = compile(j, text, n, emitted);
     *base_arena_oom_slot(j->r->arena) = NULL;
-    if (any_failed(j->r) || emitted->failed) {
+    j->r->out_of_memory |= any_failed(j->r) || emitted->failed || (s && says_no_memory(&j->r->error));
+    for (int i = 0; j->objects && i < 2; i++)
+        j->r->out_of_memory |= j->objects[i].failed;
+    if (j->r->out_of_memory) {
         s = TIGAC_E_ENVIRONMENT;
         base_str_fini(&j->r->error);
         j->r->error = (base_str){0};
@@ -336,27 +361,54 @@ tigac_options tigac_defaults(void) {
                            .opt_level = 2};
 }
 
-tigac_status tigac_compile(const char *text, size_t n_bytes, const tigac_options *options, tigac_result **out) {
-    *out = NULL;
-    drv_result *r = drv_result_new();
-    base_arena *scratch = base_arena_new();
-    if (!r || !scratch) {
-        tigac_result_free(r ? &r->pub : NULL);
-        base_arena_free(scratch);
-        return TIGAC_E_ENVIRONMENT;
-    }
-    tigac_options defaults = tigac_defaults();
-    job j = {.o = options ? options : &defaults, .r = r, .scratch = scratch};
+static tigac_status run(job *j, const char *text, size_t n_bytes) {
     base_str emitted = {0};
     tigac_status s;
-    if (j.o->struct_bytes != sizeof(tigac_options))
-        s = fail(&j, TIGAC_E_OPTION, "options.struct_bytes is not sizeof(tigac_options): begin with tigac_defaults()");
+    if (j->o->struct_bytes != sizeof(tigac_options))
+        s = fail(j, TIGAC_E_OPTION, "options.struct_bytes is not sizeof(tigac_options): begin with tigac_defaults()");
     else
-        s = guarded(&j, text, n_bytes, &emitted);
+        s = guarded(j, text, n_bytes, &emitted);
     base_str_fini(&emitted);
+    drv_result_publish(j->r, s);
+    return s;
+}
+
+static bool begin(job *j, const tigac_options *options) {
+    *j = (job){.o = options, .r = drv_result_new(), .scratch = base_arena_new()};
+    if (j->r && j->scratch)
+        return true;
+    tigac_result_free(j->r ? &j->r->pub : NULL);
+    base_arena_free(j->scratch);
+    return false;
+}
+
+tigac_status tigac_compile(const char *text, size_t n_bytes, const tigac_options *options, tigac_result **out) {
+    tigac_options defaults = tigac_defaults();
+    job j;
+    *out = NULL;
+    if (!begin(&j, options ? options : &defaults))
+        return TIGAC_E_ENVIRONMENT;
+    tigac_status s = run(&j, text, n_bytes);
     drv_cpu_fini(&j.cpu);
-    base_arena_free(scratch);
-    drv_result_publish(r, s);
-    *out = &r->pub;
+    base_arena_free(j.scratch);
+    *out = &j.r->pub;
+    return s;
+}
+
+tigac_status drv_compile_objects(const char *text, size_t n_bytes, const tigac_options *options, const drv_cpu *cpu,
+                                 int source_bits, base_str objects[2], drv_result **out) {
+    tigac_options o = *options;
+    job j;
+    *out = NULL;
+    o.emit = TIGAC_EMIT(TIGAC_OBJ);
+    o.target = "cpu";
+    if (!begin(&j, &o))
+        return TIGAC_E_ENVIRONMENT;
+    j.cpu = *cpu; /* borrowed */
+    j.source_bits = source_bits;
+    j.objects = objects;
+    tigac_status s = run(&j, text, n_bytes);
+    base_arena_free(j.scratch);
+    *out = j.r;
     return s;
 }

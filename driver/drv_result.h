@@ -10,6 +10,7 @@ typedef struct drv_result {
     base_arena *arena; /* everything of the compilation; freed with the result */
     base_str outputs[TIGAC_OUTPUTS];
     base_str rendered, error, dumps;
+    bool out_of_memory;
 } drv_result;
 
 drv_result *drv_result_new(void); /* NULL when out of memory */

@@ -62,12 +62,23 @@ static tiga_status take_block(hr_frame *f) {
     return TIGA_OK;
 }
 
+/* 32, 64 or 96: the columns that kernels may meet, those of transposed relations too. */
+static int source_bits(const hr_frame *f, const tiga_module_info *info) {
+    int bits = 0;
+    bool transposed = false;
+    for (int i = 0; i < info->n_kernels; i++)
+        transposed |= info->kernels[i].walks_edges == 2;
+    for (int i = 0; i < f->n_graphs; i++) {
+        bits |= (int)f->graphs[i]->csr.source_bits;
+        bits |= transposed ? (int)rt_bits_for(f->graphs[i]->csr.n_dst) : 0;
+    }
+    return bits;
+}
+
 /* The code for graphs with 64-bit columns may be in another table, of the same functions. */
 static tiga_status pick_rows(hr_frame *f, const tiga_module *m) {
-    int bits = 0;
-    for (int i = 0; i < f->n_graphs; i++)
-        bits |= (int)f->graphs[i]->csr.source_bits;
-    if (!m->rows || !(bits & 64))
+    int bits = m->rows ? source_bits(f, m->info) : 0;
+    if (!(bits & 64))
         return TIGA_OK;
     const tiga_module_info *info = NULL;
     tiga_status status = m->rows(m->owner, f->ctx, bits, &info);

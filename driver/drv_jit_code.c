@@ -1,0 +1,203 @@
+/* Compiling for this process, and loading what was compiled.
+ *
+ * An artefact is what a cache may keep: a head with the sizes of the parts, then the objects and the warnings.  Objects of
+ * another ABI version are refused as E_MODULE before anything but the function that gives their table has run. */
+#include "driver/drv_jit.h"
+#include "driver/drv_pipeline.h"
+
+#include <string.h>
+
+typedef struct head {
+    char magic[8];
+    uint64_t objects[2], diags; /* sizes */
+} head;
+static const char magic[8] = "TIGAJIT1";
+
+/* ---- processors ---- */
+static pthread_mutex_t native_lock = PTHREAD_MUTEX_INITIALIZER;
+static atomic_bool native_known;
+static drv_cpu native_cpu; /* asked for once; lives as long as the process */
+
+/* Asking the processor takes longer than finding a module in memory. */
+static const drv_cpu *native(base_str *err) {
+    if (atomic_load_explicit(&native_known, memory_order_acquire))
+        return &native_cpu;
+    pthread_mutex_lock(&native_lock);
+    bool known = atomic_load(&native_known);
+    if (!known) {
+        known = drv_cpu_resolve(NULL, &native_cpu, err) && !native_cpu.name.failed && !native_cpu.switches.failed &&
+                !native_cpu.features.failed;
+        if (!known)
+            drv_cpu_fini(&native_cpu);
+        atomic_store_explicit(&native_known, known, memory_order_release);
+    }
+    pthread_mutex_unlock(&native_lock);
+    return known ? &native_cpu : NULL;
+}
+
+static tiga_status fail(tiga_context *ctx, tiga_status status, const char *what, const char *words) {
+    base_str s = {0};
+    base_str_addf(&s, "%s: %s", what, words);
+    tiga_error_set(ctx, status, s.failed ? "out of memory" : base_str_text(&s));
+    base_str_fini(&s);
+    return status;
+}
+
+tiga_status drv_code_cpu(const drv_recipe *r, tiga_context *ctx, drv_cpu *own, const drv_cpu **out) {
+    base_str err = {0};
+    bool is_native = !r->cpu_name || !strcmp(r->cpu_name, "native");
+    *own = (drv_cpu){0};
+    if (is_native)
+        *out = native(&err);
+    else
+        *out = drv_cpu_resolve(r->cpu_name, own, &err) ? own : NULL;
+    tiga_status status = TIGA_OK;
+    if (own->name.failed || own->switches.failed || own->features.failed || err.failed || (is_native && !*out))
+        status = fail(ctx, TIGA_E_MEMORY, r->file_name, "out of memory");
+    else if (!*out)
+        status = fail(ctx, TIGA_E_ARGUMENT, "tiga_jit_options.cpu", base_str_text(&err));
+    base_str_fini(&err);
+    return status;
+}
+
+/* ---- build ---- */
+static tiga_status outcome(const drv_recipe *r, tiga_context *ctx, tigac_status s, const drv_result *result) {
+    switch (s) {
+    case TIGAC_OK:
+        return TIGA_OK;
+    case TIGAC_E_PROGRAM:
+        return TIGA_E_PROGRAM;
+    case TIGAC_E_OPTION:
+        return fail(ctx, TIGA_E_ARGUMENT, "tiga_jit_options", result->pub.error);
+    case TIGAC_E_ENVIRONMENT:
+        break;
+    }
+    bool memory = !result || result->out_of_memory;
+    return fail(ctx, memory ? TIGA_E_MEMORY : TIGA_E_INTERNAL, r->file_name,
+                memory ? "out of memory" : result->pub.error);
+}
+
+static void write_artefact(const base_str objects[2], const drv_result *result, base_str *out) {
+    base_str diags = {0};
+    drv_diags_write(result, &diags);
+    head h = {.objects = {objects[0].len, objects[1].len}, .diags = diags.len};
+    memcpy(h.magic, magic, sizeof magic);
+    base_str_add_n(out, (const char *)&h, sizeof h);
+    for (int i = 0; i < 2; i++)
+        base_str_add_n(out, base_str_text(&objects[i]), objects[i].len);
+    base_str_add_n(out, base_str_text(&diags), diags.len);
+    out->failed |= diags.failed;
+    base_str_fini(&diags);
+}
+
+static tiga_status compile(const drv_recipe *r, tiga_context *ctx, const drv_cpu *cpu, base_str *artefact) {
+    tigac_options o = tigac_defaults();
+    o.file_name = r->file_name;
+    o.opt_level = r->opt_level;
+    o.warnings_are_errors = r->warnings_are_errors;
+    o.defines = r->defines;
+    o.n_defines = r->n_defines;
+    base_str objects[2] = {{0}, {0}};
+    drv_result *result;
+    tigac_status s = drv_compile_objects(r->text, r->n_text, &o, cpu, r->source_bits, objects, &result);
+    tiga_status status = outcome(r, ctx, s, result);
+    if (status == TIGA_OK)
+        write_artefact(objects, result, artefact);
+    else if (status == TIGA_E_PROGRAM)
+        drv_diags_write(result, artefact);
+    if (artefact->failed)
+        status = fail(ctx, TIGA_E_MEMORY, r->file_name, "out of memory");
+    tigac_result_free(result ? &result->pub : NULL);
+    base_str_fini(&objects[0]);
+    base_str_fini(&objects[1]);
+    return status;
+}
+
+tiga_status drv_code_build(const drv_recipe *r, tiga_context *ctx, base_str *artefact) {
+    drv_cpu own;
+    const drv_cpu *cpu;
+    tiga_status status = drv_code_cpu(r, ctx, &own, &cpu);
+    if (status == TIGA_OK)
+        status = compile(r, ctx, cpu, artefact);
+    drv_cpu_fini(&own);
+    return status;
+}
+
+/* ---- load ---- */
+static bool read_head(const char *bytes, size_t n, head *h) {
+    if (n < sizeof *h)
+        return false;
+    memcpy(h, bytes, sizeof *h);
+    size_t left = n - sizeof *h;
+    return !memcmp(h->magic, magic, sizeof magic) && h->objects[0] <= left && h->objects[1] <= left - h->objects[0] &&
+           h->diags == left - h->objects[0] - h->objects[1];
+}
+
+static tiga_status load_image(tiga_context *ctx, const char *bytes, const head *h, drv_image **out) {
+    drv_bytes objects[] = {{bytes, h->objects[0]}, {bytes + h->objects[0], h->objects[1]}};
+    base_str err = {0};
+    tiga_status status = TIGA_E_INTERNAL;
+    switch (drv_image_load(objects, h->objects[1] ? 2 : 1, out, &err)) {
+    case DRV_IMAGE_OK:
+        status = TIGA_OK;
+        break;
+    case DRV_IMAGE_DAMAGED:
+        status = fail(ctx, TIGA_E_MODULE, "code made at run time", base_str_text(&err));
+        break;
+    case DRV_IMAGE_UNKNOWN:
+        fail(ctx, status, "code made at run time", base_str_text(&err));
+        break;
+    case DRV_IMAGE_MEMORY:
+        status = fail(ctx, TIGA_E_MEMORY, "code made at run time", base_str_text(&err));
+        break;
+    }
+    base_str_fini(&err);
+    return status;
+}
+
+static tiga_status find_table(tiga_context *ctx, const drv_image *image, const tiga_module_info **out) {
+    void *symbol = drv_image_find(image, TIGA_MODULE_SYMBOL);
+    const tiga_module_info *(*table)(void);
+    memcpy(&table, &symbol, sizeof table);
+    *out = symbol ? table() : NULL;
+    if (*out && (*out)->abi_version == TIGA_ABI_VERSION && (*out)->struct_bytes == (int64_t)sizeof **out)
+        return TIGA_OK;
+    return fail(ctx, TIGA_E_MODULE, "code made at run time", *out ? "of another ABI version" : "it has no table");
+}
+
+tiga_status drv_code_load(tiga_context *ctx, const char *bytes, size_t n, drv_code **out) {
+    head h;
+    *out = NULL;
+    if (!read_head(bytes, n, &h))
+        return fail(ctx, TIGA_E_MODULE, "code made at run time", "not what this version makes");
+    drv_code *c = base_alloc_zero(sizeof *c);
+    if (!c)
+        return fail(ctx, TIGA_E_MEMORY, "code made at run time", "out of memory");
+    atomic_init(&c->refs, 1);
+    base_str_add_n(&c->diags, bytes + (n - h.diags), h.diags);
+    tiga_status status = load_image(ctx, bytes + sizeof h, &h, &c->image);
+    if (status == TIGA_OK)
+        status = find_table(ctx, c->image, &c->info);
+    if (status == TIGA_OK && c->diags.failed)
+        status = fail(ctx, TIGA_E_MEMORY, "code made at run time", "out of memory");
+    if (status != TIGA_OK) {
+        drv_code_put(c);
+        return status;
+    }
+    c->n_bytes = drv_image_bytes(c->image) + (int64_t)(sizeof *c + h.diags);
+    *out = c;
+    return TIGA_OK;
+}
+
+drv_code *drv_code_get(drv_code *c) {
+    atomic_fetch_add_explicit(&c->refs, 1, memory_order_relaxed);
+    return c;
+}
+
+void drv_code_put(drv_code *c) {
+    if (!c || atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    drv_image_free(c->image);
+    base_str_fini(&c->diags);
+    base_free(c);
+}

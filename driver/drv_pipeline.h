@@ -1,0 +1,13 @@
+/* The way of the JIT through drv_pipeline.c. */
+#ifndef DRV_PIPELINE_H
+#define DRV_PIPELINE_H
+
+#include "driver/drv_clang.h"
+#include "driver/drv_result.h"
+
+/* Text to objects for this process, with kernels for these source bits (32, 64, 96).  *out as in tigac_compile; emit,
+ * target, cpu, passes and dumps of the options do not matter. */
+tigac_status drv_compile_objects(const char *text, size_t n_bytes, const tigac_options *options, const drv_cpu *cpu,
+                                 int source_bits, base_str objects[2], drv_result **out);
+
+#endif

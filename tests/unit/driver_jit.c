@@ -1,0 +1,230 @@
+/* The JIT from C: the same results as a shared object, diagnostics as a list, wrong arguments, every allocation failing. */
+#include "driver/drv_jit.h"
+#include "driver_support.h"
+
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static tiga_context *ctx;
+static void open_context(void) { cr_assert_eq(tiga_context_new(NULL, &ctx), TIGA_OK); }
+static void close_context(void) { tiga_context_free(ctx); }
+TestSuite(jit, .init = open_context, .fini = close_context);
+
+static tiga_module *jit(const char *text, const tiga_jit_options *o) {
+    tiga_module *m;
+    tigac_result *r;
+    tiga_status s = tiga_jit_source(ctx, text, strlen(text), o, &m, &r);
+    cr_assert_eq(s, TIGA_OK, "%d %s %s", s, tiga_error_text(ctx), r ? r->rendered : "");
+    cr_assert_null(r);
+    return m;
+}
+
+static tiga_module *ahead_of_time(const char *text, int opt_level) {
+    tigac_options o = tigac_defaults();
+    tigac_result *r;
+    tiga_module *m;
+    char path[] = "/tmp/tiga_jit_XXXXXX.so";
+    o.opt_level = opt_level;
+    cr_assert_eq(tigac_compile(text, strlen(text), &o, &r), TIGAC_OK);
+    int fd = mkstemps(path, 3);
+    cr_assert(fd >= 0 && write(fd, r->outputs[TIGAC_SO].bytes, r->outputs[TIGAC_SO].n_bytes) > 0);
+    close(fd);
+    cr_assert_eq(tiga_module_load(ctx, path, &m), TIGA_OK);
+    unlink(path);
+    tigac_result_free(r);
+    return m;
+}
+
+static void same_both_ways(const char *text) {
+    for (int level = 0; level <= 3; level++) {
+        tiga_jit_options o = tiga_jit_defaults();
+        o.opt_level = level;
+        tiga_module *a = jit(text, &o), *b = ahead_of_time(text, level);
+        for (int bits = 32; bits <= 64; bits += 32) {
+            uint64_t x = test_call_all(ctx, a, bits), y = test_call_all(ctx, b, bits);
+            cr_assert(x && x == y, "-O%d, %d bits: %llx, not %llx; %s", level, bits, (unsigned long long)x,
+                      (unsigned long long)y, tiga_error_text(ctx));
+        }
+        cr_assert_str_eq(tiga_module_get_info(a)->target_features, tiga_module_get_info(b)->target_features);
+        tiga_module_free(a);
+        tiga_module_free(b);
+    }
+}
+
+Test(jit, same_as_a_shared_object) { same_both_ways(readme_text); }
+
+Test(jit, examples_are_the_same) {
+    static const char *const names[] = {"gcn", "pagerank"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        base_str path = {0}, text = {0};
+        base_str_addf(&path, "%s/examples/%s.tg", TIGA_SOURCE_DIR, names[i]);
+        cr_assert(base_file_read(base_str_text(&path), &text, NULL));
+        same_both_ways(base_str_text(&text));
+        base_str_fini(&path);
+        base_str_fini(&text);
+    }
+}
+
+/* ---- diagnostics ---- */
+Test(jit, errors_as_a_list) {
+    tiga_jit_options o = tiga_jit_defaults();
+    tiga_module *m;
+    tigac_result *r, *same;
+    tigac_options c = tigac_defaults();
+    const char *text = "kernel k(src x: f32) -> f32 {\n    return src.x\n}\nkernel l(src x: f32) -> f32 { return y }\n";
+    c.file_name = o.file_name = "here/m.tg";
+    cr_assert_eq(tiga_jit_source(ctx, text, strlen(text), &o, &m, &r), TIGA_E_PROGRAM);
+    cr_assert(!m && r);
+    cr_assert_eq(tigac_compile(text, strlen(text), &c, &same), TIGAC_E_PROGRAM);
+    cr_assert_str_eq(r->rendered, same->rendered);
+    cr_assert_eq(r->n_diagnostics, same->n_diagnostics);
+    cr_assert_gt(r->n_diagnostics, 1);
+    for (size_t i = 0; i < r->n_diagnostics; i++) {
+        const tigac_diagnostic *a = &r->diagnostics[i], *b = &same->diagnostics[i];
+        cr_assert(a->is_error == b->is_error && a->line == b->line && a->column == b->column && a->length == b->length);
+        cr_assert(!strcmp(a->id, b->id) && !strcmp(a->file, b->file) && !strcmp(a->text, b->text));
+        cr_assert(!a->label == !b->label && (!a->label || !strcmp(a->label, b->label)));
+        cr_assert_eq(a->n_notes, b->n_notes);
+        for (size_t k = 0; k < a->n_notes; k++)
+            cr_assert(!strcmp(a->notes[k].text, b->notes[k].text) && a->notes[k].line == b->notes[k].line);
+    }
+    const char *line = tiga_error_text(ctx);
+    cr_assert(strstr(line, "here/m.tg:2:12: error[E0") == line && strstr(line, "(and 1 more)"), "%s", line);
+    tigac_result_free(r);
+    tigac_result_free(same);
+    tiga_error_clear(ctx);
+    cr_assert_eq(tiga_jit_source(ctx, text, strlen(text), &o, &m, NULL), TIGA_E_PROGRAM);
+    cr_assert_eq(tiga_error_status(ctx), TIGA_E_PROGRAM);
+}
+
+Test(jit, warnings) {
+    tiga_jit_options o = tiga_jit_defaults();
+    tigac_define d = {"G", 3};
+    tiga_module *m;
+    tigac_result *r;
+    o.defines = &d;
+    o.n_defines = 1;
+    cr_assert_eq(tiga_jit_source(ctx, sum_text, strlen(sum_text), &o, &m, &r), TIGA_OK);
+    cr_assert(r && r->n_diagnostics == 1 && !strcmp(r->diagnostics->id, "W0011") && !r->diagnostics->is_error);
+    cr_assert(strstr(r->rendered, "warning[W0011]"));
+    tigac_result_free(r);
+    tiga_module_free(m);
+    o.warnings_are_errors = 1;
+    cr_assert_eq(tiga_jit_source(ctx, sum_text, strlen(sum_text), &o, &m, &r), TIGA_E_PROGRAM);
+    cr_assert(!m && r && r->diagnostics->is_error);
+    tigac_result_free(r);
+}
+
+Test(jit, a_byte_that_is_zero) {
+    tiga_module *m;
+    tigac_result *r;
+    cr_assert_eq(tiga_jit_source(ctx, "kernel\0k", 8, NULL, &m, &r), TIGA_E_PROGRAM);
+    cr_assert(r && strstr(r->rendered, "byte 6 of the text is 0"));
+    tigac_result_free(r);
+}
+
+Test(jit, a_good_compile_after_a_bad_one) {
+    tiga_module *m;
+    cr_assert_eq(tiga_jit_source(ctx, bad_text, strlen(bad_text), NULL, &m, NULL), TIGA_E_PROGRAM);
+    cr_assert_null(m);
+    tiga_error_clear(ctx);
+    m = jit(sum_text, NULL);
+    cr_assert(test_call_all(ctx, m, 32));
+    tiga_module_free(m);
+}
+
+/* ---- arguments ---- */
+#define FAILS(call, status, words)                                                                                     \
+    do {                                                                                                               \
+        tiga_error_clear(ctx);                                                                                         \
+        m = (tiga_module *)ctx;                                                                                        \
+        cr_assert_eq(call, status, "%s", tiga_error_text(ctx));                                                        \
+        cr_assert(strstr(tiga_error_text(ctx), words), "'%s' lacks '%s'", tiga_error_text(ctx), words);                \
+        cr_assert_null(m);                                                                                             \
+    } while (0)
+
+Test(jit, wrong_arguments) {
+    tiga_module *m;
+    tiga_jit_options o = tiga_jit_defaults();
+    size_t n = strlen(sum_text);
+    tigac_define negative = {"F", -1}, unnamed = {NULL, 1};
+    FAILS(tiga_jit_source(ctx, NULL, 1, NULL, &m, NULL), TIGA_E_ARGUMENT, "NULL");
+    cr_assert_eq(tiga_jit_source(NULL, sum_text, n, NULL, &m, NULL), TIGA_E_ARGUMENT);
+    cr_assert_eq(tiga_jit_source(ctx, sum_text, n, NULL, NULL, NULL), TIGA_E_ARGUMENT);
+    o.opt_level = 4;
+    FAILS(tiga_jit_source(ctx, sum_text, n, &o, &m, NULL), TIGA_E_ARGUMENT, "opt_level is 0 .. 3");
+    o = tiga_jit_defaults();
+    o.cpu = "znver44";
+    FAILS(tiga_jit_source(ctx, sum_text, n, &o, &m, NULL), TIGA_E_ARGUMENT, "did you mean 'znver4'?");
+    o = tiga_jit_defaults();
+    o.n_defines = 1;
+    FAILS(tiga_jit_source(ctx, sum_text, n, &o, &m, NULL), TIGA_E_ARGUMENT, "defines is NULL");
+    o.defines = &unnamed;
+    FAILS(tiga_jit_source(ctx, sum_text, n, &o, &m, NULL), TIGA_E_ARGUMENT, "a name is NULL");
+    o.defines = &negative;
+    FAILS(tiga_jit_source(ctx, sum_text, n, &o, &m, NULL), TIGA_E_ARGUMENT, "-D F: a dimension is not negative");
+    o = tiga_jit_defaults();
+    o.struct_bytes = 0;
+    FAILS(tiga_jit_source(ctx, sum_text, n, &o, &m, NULL), TIGA_E_ARGUMENT, "tiga_jit_defaults()");
+    o = (tiga_jit_options){.struct_bytes = offsetof(tiga_jit_options, cpu)}; /* an older caller */
+    cr_assert_eq(tiga_jit_source(ctx, sum_text, n, &o, &m, NULL), TIGA_OK);
+    tiga_module_free(m);
+    cr_assert_eq(tiga_jit_source(ctx, NULL, 0, NULL, &m, NULL), TIGA_OK, "%s", tiga_error_text(ctx)); /* no functions */
+    cr_assert_eq(tiga_module_get_info(m)->n_functions, 0);
+    tiga_module_free(m);
+}
+
+Test(jit, files) {
+    tiga_module *m;
+    char path[] = "/tmp/tiga_jit_XXXXXX.tg";
+    tigac_result *r;
+    FAILS(tiga_jit_file(ctx, "/nowhere/m.tg", NULL, &m, NULL), TIGA_E_FILE, "/nowhere/m.tg");
+    FAILS(tiga_jit_file(ctx, "/tmp", NULL, &m, NULL), TIGA_E_FILE, "/tmp");
+    FAILS(tiga_jit_file(ctx, NULL, NULL, &m, NULL), TIGA_E_ARGUMENT, "tiga_jit_file");
+    int fd = mkstemps(path, 3);
+    cr_assert(write(fd, bad_text, strlen(bad_text)) > 0);
+    close(fd);
+    FAILS(tiga_jit_file(ctx, path, NULL, &m, &r), TIGA_E_PROGRAM, path);
+    cr_assert_str_eq(r->diagnostics->file, path);
+    tigac_result_free(r);
+    fd = open(path, O_WRONLY | O_TRUNC);
+    cr_assert(write(fd, sum_text, strlen(sum_text)) > 0);
+    close(fd);
+    cr_assert_eq(tiga_jit_file(ctx, path, NULL, &m, &r), TIGA_OK);
+    cr_assert(!r && test_call_all(ctx, m, 32));
+    cr_assert_str_eq(tiga_module_get_info(m)->source_name, strrchr(path, '/') + 1);
+    tiga_module_free(m);
+    unlink(path);
+}
+
+/* ---- wide graphs ---- */
+static const char two_graphs[] = "kernel total(src x: f32) -> f32 { return reduce sum(src.x) }\n"
+                                 "program both(a: graph, b: graph, x: f32[a.src], y: f32[b.src]) -> f32[a.dst] {\n"
+                                 "    return total(a, x = x) + sum(total(b, x = y))\n"
+                                 "}\n";
+
+Test(jit, both_widths_in_one_call) {
+    tiga_module *m = jit(two_graphs, NULL);
+    tiga_graph *narrow = test_graph(ctx, 32), *wide = test_graph(ctx, 64);
+    tiga_graph *sets[4][2] = {{narrow, narrow}, {narrow, wide}, {wide, narrow}, {wide, wide}};
+    float values[TEST_NODES], first[TEST_NODES];
+    int64_t n = TEST_NODES;
+    for (int i = 0; i < TEST_NODES; i++)
+        values[i] = (float)i;
+    tiga_array x = tiga_array_borrow(values, TIGA_F32, 1, &n), out;
+    tiga_binding in[] = {{"x", &x}, {"y", &x}}, outs[] = {{"out", &out}};
+    for (int i = 0; i < 4; i++) {
+        memset(&out, 0, sizeof out);
+        tiga_status s = tiga_call_many(ctx, m, "both", sets[i], 2, in, 2, outs, 1, NULL);
+        cr_assert_eq(s, TIGA_OK, "%s", tiga_error_text(ctx));
+        if (i == 0)
+            memcpy(first, out.data, sizeof first);
+        cr_assert(!memcmp(first, out.data, sizeof first));
+        tiga_array_free(&out);
+    }
+    tiga_graph_free(narrow);
+    tiga_graph_free(wide);
+    tiga_module_free(m);
+}
