@@ -1,0 +1,299 @@
+"""A kernel or program of a module as a Python function.
+
+call() is the whole meaning of a call: names, arrays, memory for the results, errors.  The extension, where there is one,
+takes the plain cases (a graph, numpy arrays that fit, numbers) faster and hands everything else to call().
+"""
+import collections
+import ctypes as C
+import inspect
+import keyword
+
+from . import _arrays, _context, _dtypes, _lib
+from .graph import Graph
+
+_ROLES = {_lib.AT_SRC: "src", _lib.AT_DST: "dst", _lib.AT_NODE: "node", _lib.AT_EDGE: "edge", _lib.AT_PARAM: "param"}
+_AXES = {_lib.AT_SRC: "n_src", _lib.AT_DST: "n_dst", _lib.AT_NODE: "n_dst", _lib.AT_EDGE: "n_edges"}
+
+
+class _Text(str):
+    """An annotation that shows without quotes."""
+    __slots__ = ()
+
+    def __repr__(self):
+        return str(self)
+
+
+class Field:
+    """One parameter or result."""
+    __slots__ = ("name", "keyword", "at", "dtype", "rank", "graph", "shape", "text", "whole_rank", "index", "cname")
+
+    def __init__(self, info, index):
+        self.name, self.keyword, self.cname = info.name.decode(), info.name.decode(), info.name
+        self.at, self.rank, self.graph, self.index = info.at, info.rank, info.graph, index
+        self.dtype = None if info.at == _lib.AT_GRAPH else _dtypes.BY_CODE.get(info.dtype)
+        if self.dtype is None and info.at != _lib.AT_GRAPH:
+            raise NotImplementedError(f"'{info.text.decode()}': this version of the package does not know the element type")
+        self.shape = tuple(info.shape[: info.rank])
+        self.text = info.text.decode()
+        self.whole_rank = info.rank + (info.at in _AXES)
+
+    @property
+    def role(self):
+        """"src", "dst", "node", "edge", "param"; "graph" for a graph."""
+        return _ROLES.get(self.at, "graph")
+
+    def __repr__(self):
+        return f"<{self.text}>"
+
+
+def _declared(fn, field, in_program):
+    """The type as declared: "src f32[F]"; in programs "f32[g.dst, F]"."""
+    text = field.text
+    if ":" in text:
+        kind = text.split(":", 1)[1].strip()
+        return kind if in_program or field.role == "graph" or text.startswith("out") else f"{field.role} {kind}"
+    return text
+
+
+class Function:
+    """A kernel or program; call it with a graph and its fields by name."""
+
+    def __init__(self, module, info):
+        self.module = module
+        self.__name__ = self.__qualname__ = info.name.decode()
+        self.is_program = bool(info.is_program)
+        self.source = info.signature.decode()
+        self.plan = info.plan.decode() if info.plan else ""
+        self._cname = info.name
+        self._dims = tuple(info.dims[i].decode() for i in range(info.n_dims))
+        self._all = tuple(Field(info.params[i], i) for i in range(info.n_params))
+        self.params = tuple(f for f in self._all if f.at != _lib.AT_GRAPH)
+        self._graphs = tuple(f for f in self._all if f.at == _lib.AT_GRAPH)
+        self.results = tuple(Field(info.results[i], i) for i in range(info.n_results))
+        self._name_keywords()
+        self._by_keyword = {f.keyword: f for f in self.params}
+        self._whats = {f.index: _arrays.What(f"{self.__name__}: argument '{f.keyword}' ({f.text})", f.keyword)
+                       for f in self.params}
+        self._result_type = None
+        if len(self.results) > 1:
+            self._result_type = collections.namedtuple(self.__name__, [f.name for f in self.results], rename=True)
+            self._result_type.__doc__ = f"Results of {self.__name__}."
+        self.__signature__ = self._make_signature()
+        self.__doc__ = self._make_doc()
+        self.__module__ = module._name
+
+    # ---- what help() and inspect show ----
+    def _name_keywords(self):
+        """Python's keywords, and the name of another argument, get a trailing underscore."""
+        taken = set()
+        for f in self._all:
+            while f.keyword in taken or keyword.iskeyword(f.keyword):
+                f.keyword += "_"
+            taken.add(f.keyword)
+        names = {f.keyword for f in self.params}
+        self._out = _free_name("out", names)
+        self._graph_name = _free_name("g", names)
+
+    def _make_signature(self):
+        P = inspect.Parameter
+        parameters = [P(f.keyword, P.POSITIONAL_OR_KEYWORD, annotation=_Text("Graph")) for f in self._graphs]
+        if not self.is_program:
+            parameters.append(P(self._graph_name, P.POSITIONAL_ONLY, annotation=_Text("Graph")))
+        for f in self.params:
+            parameters.append(P(f.keyword, P.KEYWORD_ONLY, annotation=_Text(_declared(self, f, self.is_program))))
+        parameters.append(P(self._out, P.KEYWORD_ONLY, default=None))
+        results = [_declared(self, f, self.is_program) for f in self.results]
+        gives = results[0] if len(results) == 1 else "(" + ", ".join(
+            f"{f.name}: {text}" for f, text in zip(self.results, results)) + ")"
+        return inspect.Signature(parameters, return_annotation=_Text(gives))
+
+    def _make_doc(self):
+        lines = [self.source, ""]
+        if not self.is_program:
+            lines.append(f"{self._graph_name}: the graph")
+        for f in self._graphs:
+            lines.append(f"{f.keyword}: a graph")
+        for f in self.params:
+            lines.append(f"{f.keyword}: {self._shape_words(f)}")
+        lines.append("")
+        for f in self.results:
+            name = "gives" if len(self.results) == 1 else f"gives {f.name}:"
+            lines.append(f"{name} {self._shape_words(f)}")
+        lines += ["", f"{self._out}= takes memory for the result: an array" +
+                  (", or a tuple or dict of them." if len(self.results) > 1 else ".")]
+        return "\n".join(lines)
+
+    def _shape_words(self, f):
+        axes = []
+        if f.at in _AXES:
+            axes.append(f"{self._all[f.graph].keyword}.{_AXES[f.at]}" if self.is_program else _AXES[f.at])
+        axes += [str(n) if n >= 0 else self._dims[-1 - n] for n in f.shape]
+        if not axes:
+            return f"{f.dtype.long}, a number"
+        role = {"src": ", one row a source", "dst": ", one row a destination", "node": ", one row a node",
+                "edge": ", one row an edge", "param": ""}[f.role]
+        return f"{f.dtype.long} [{', '.join(axes)}]{role}"
+
+    def __repr__(self):
+        kind = "program" if self.is_program else "kernel"
+        return f"<tiga {kind} {self.__name__}{self.__signature__} of {self.module._name!r}>"
+
+    def __get__(self, instance, owner=None):  # a routine for inspect and pydoc; binds nothing
+        return self
+
+    def __reduce__(self):
+        raise TypeError("functions of a tiga module cannot be pickled; load the module where it is needed")
+
+    # ---- calling ----
+    def __call__(self, *args, **kwargs):
+        return self.call(args, kwargs)
+
+    def call(self, args, kwargs):
+        given = dict(kwargs)
+        out = given.pop(self._out, None)
+        graphs = self._take_graphs(args, given)
+        views = self._take_arrays(given)
+        kind = max((v.kind for v in views if v.kind is not None), default=None)
+        if kind is None:
+            kind = _arrays.BUFFER if _arrays.numpy() is None else _arrays.NUMPY
+        arrays, results = self._take_results(out, graphs, views, kind)
+        self._run(graphs, views, results)
+        made = [a if v is None else _arrays.finish(a, kind, f.whole_rank)
+                for (a, v), f in zip(arrays, self.results)]
+        return made[0] if self._result_type is None else self._result_type(*made)
+
+    def _wrong(self, text):
+        return TypeError(f"{self.__name__}{self.__signature__}: {text}")
+
+    def _take_graphs(self, args, given):
+        n = len(self._graphs) if self.is_program else 1
+        graphs = list(args)
+        if len(graphs) > n:
+            raise self._wrong(f"takes {n} positional argument{'' if n == 1 else 's'} (graphs), {len(graphs)} given; arrays and "
+                              "numbers are given by name")
+        for f in self._graphs[len(graphs):]:
+            if f.keyword not in given:
+                raise self._wrong(f"the graph '{f.keyword}' is missing")
+            graphs.append(given.pop(f.keyword))
+        if len(graphs) < n:
+            raise self._wrong("the graph is missing; it is the first argument")
+        for g in graphs:
+            if not isinstance(g, Graph):
+                more = "; pass tiga.Graph.from_csr(it)" if hasattr(g, "tocsr") else ""
+                raise TypeError(f"{self.__name__}: the graph is a {type(g).__name__}; it must be a tiga.Graph{more}")
+        return graphs
+
+    def _take_arrays(self, given):
+        for name in given:
+            if name not in self._by_keyword:
+                raise self._wrong(f"has no argument '{name}'")
+        missing = [f.keyword for f in self.params if f.keyword not in given]
+        if missing:
+            raise self._wrong("missing " + ", ".join(f"'{name}'" for name in missing))
+        views = []
+        for f in self.params:
+            value, what = given[f.keyword], self._whats[f.index]
+            views.append(self._take_scalar(value, f, what) if f.whole_rank == 0 else _arrays.view(value, f.dtype, what))
+        return views
+
+    def _take_scalar(self, value, field, what):
+        """A number; an array of rank 0 counts as one when it has the right type."""
+        if _arrays.kind_of(value) == _arrays.TORCH:
+            view = _arrays.view(value, field.dtype, what)
+            return view
+        return _arrays.scalar(value, field.dtype, what)
+
+    # ---- results ----
+    def _solve(self, graphs, views):
+        """Open dimensions, as far as arguments and graphs show them; the library checks that they agree."""
+        dims = [None] * len(self._dims)
+        csrs = {f.index: g._csr for f, g in zip(self._graphs, graphs)}
+        if not self.is_program:
+            csrs[-1] = graphs[0]._csr
+        names = {(f.keyword if self.is_program else ""): csrs[f.index] for f in self._graphs}
+        if not self.is_program:
+            names[""] = csrs[-1]
+        axes = {"dst": "n_dst", "src": "n_src", "edge": "n_edges", "node": "n_dst"}
+        for i, name in enumerate(self._dims):
+            graph, dot, axis = name.rpartition(".")
+            if dot and graph in names and axis in axes:
+                dims[i] = getattr(names[graph], axes[axis])
+        for f, v in zip(self.params, views):
+            skip = f.whole_rank - f.rank
+            for n, size in zip(f.shape, v.shape[skip:]):
+                if n < 0 and dims[-1 - n] is None:
+                    dims[-1 - n] = size
+        return dims, csrs
+
+    def _result_shape(self, f, dims, csrs):
+        """None where a dimension is not known; the library then says which."""
+        shape = [] if f.at not in _AXES else [getattr(csrs[f.graph if self.is_program else -1], _AXES[f.at])]
+        shape += [n if n >= 0 else dims[-1 - n] for n in f.shape]
+        return None if None in shape else tuple(shape)
+
+    def _given_results(self, out):
+        if out is None:
+            return [None] * len(self.results)
+        if len(self.results) == 1 and not isinstance(out, (tuple, dict)):
+            return [out]
+        if isinstance(out, dict):
+            names = [f.name for f in self.results]
+            for name in out:
+                if name not in names:
+                    raise self._wrong(f"{self._out}= has no result {name!r}; there are {', '.join(names)}")
+            return [out.get(name) for name in names]
+        if not isinstance(out, tuple) or len(out) != len(self.results):
+            raise self._wrong(f"{self._out}= must be a tuple of {len(self.results)} arrays, or a dict")
+        return list(out)
+
+    def _take_results(self, out, graphs, views, kind):
+        """[(what the caller gets, its View or None when it was given)], [View or None when the library shall say why not]"""
+        arrays, results = [], []
+        dims = csrs = None
+        for f, given in zip(self.results, self._given_results(out)):
+            if given is not None:
+                what = _arrays.What(f"{self.__name__}: result '{f.name}' ({f.text})", self._out)
+                if isinstance(given, (list, tuple)):
+                    raise TypeError(f"{what} cannot be put into a {type(given).__name__}; {self._out}= takes an array")
+                view = _arrays.view(given, f.dtype, what)
+                if view.readonly:
+                    raise ValueError(f"{what}: the array in {self._out}= is read only")
+                arrays.append((given, None))
+                results.append(view)
+                continue
+            if dims is None:
+                dims, csrs = self._solve(graphs, views)
+            shape = self._result_shape(f, dims, csrs)
+            array, view = (None, None) if shape is None else _arrays.new(kind, f.dtype, shape)
+            arrays.append((array, view))
+            results.append(view)
+        return arrays, results
+
+    def _run(self, graphs, views, results):
+        handles = (C.c_void_p * max(len(graphs), 1))(*[g._handle for g in graphs])
+        inputs = (_lib.Binding * max(len(views), 1))()
+        outputs = (_lib.Binding * max(len(results), 1))()
+        keep = []
+        for bindings, fields, given in ((inputs, self.params, views), (outputs, self.results, results)):
+            for binding, f, view in zip(bindings, fields, given):
+                array = _lib.Array() if view is None else _arrays.array_of(view)
+                if view is not None and not array.data and bindings is outputs:
+                    array.data = _SOMEWHERE  # of no bytes, but given
+                keep.append(array)
+                binding.name, binding.array = f.cname, C.pointer(array)
+        _context.call(_lib.lib.tiga_call_many, self.module._handle, self._cname, handles, len(graphs), inputs, len(views),
+                      outputs, len(results), None)
+        for array, view in zip(keep[len(views):], results):
+            if view is None:
+                _lib.lib.tiga_array_free(C.byref(array))
+                raise RuntimeError(f"{self.__name__}: the library knew a size that this package did not (a fault of tiga)")
+
+
+_nothing = C.create_string_buffer(64)
+_SOMEWHERE = (C.addressof(_nothing) + 63) // 64 * 64
+
+
+def _free_name(name, taken):
+    while name in taken:
+        name += "_"
+    return name

@@ -1,0 +1,89 @@
+"""Modules: what tigac has compiled, loaded."""
+import ctypes as C
+import difflib
+import os
+
+from . import _context, _errors, _lib
+from ._function import Function
+
+_lib_ = _lib.lib
+
+
+class Module:
+    """The kernels and programs of one compiled text: m.name, or m["name"].
+
+    Modules are made by tiga.load and tiga.compile, and may be used from several threads at once.
+    """
+
+    def __init__(self):
+        raise TypeError("make modules with tiga.load or tiga.compile")
+
+    @classmethod
+    def _take(cls, handle, name=None):
+        self = object.__new__(cls)
+        self._handle, self._free = handle.value, _lib_.tiga_module_free
+        info = _lib_.tiga_module_get_info(handle).contents
+        if info.abi_version != _lib.ABI_VERSION:
+            raise ImportError(f"tiga: the library has ABI version {info.abi_version}, this package {_lib.ABI_VERSION}")
+        self._name = name or info.source_name.decode(errors="replace")
+        self.info = {"compiler": info.compiler.decode(), "source_name": info.source_name.decode(errors="replace"),
+                     "source_hash": info.source_hash.decode(), "target_cpu": info.target_cpu.decode(),
+                     "target_features": tuple(f for f in info.target_features.decode().split(",") if f),
+                     "abi_version": info.abi_version}
+        self.functions = {}
+        for i in range(info.n_functions):
+            function = Function(self, info.functions[i])
+            self.functions[function.__name__] = function
+        return self
+
+    def __del__(self):
+        if getattr(self, "_handle", None):
+            self._free(self._handle)
+            self._handle = None
+
+    def _no(self, name):
+        names = list(self.functions)
+        near = difflib.get_close_matches(name, names, 1)
+        more = f"; did you mean '{near[0]}'?" if near else f"; it has {', '.join(names) or 'none'}"
+        return f"module {self._name!r} has no function '{name}'{more}"
+
+    def __getattr__(self, name):
+        try:
+            return self.__dict__["functions"][name]
+        except KeyError:
+            pass
+        if name.startswith("__") or "functions" not in self.__dict__:
+            raise AttributeError(name)
+        raise AttributeError(self._no(name))
+
+    def __getitem__(self, name):
+        try:
+            return self.functions[name]
+        except KeyError:
+            raise _errors.key_error(self._no(name)) from None
+
+    def __contains__(self, name):
+        return name in self.functions
+
+    def __iter__(self):
+        return iter(self.functions)
+
+    def __len__(self):
+        return len(self.functions)
+
+    def __dir__(self):
+        return sorted({*super().__dir__(), *self.functions})
+
+    def __repr__(self):
+        cpu = self.info["target_cpu"]
+        return f"<tiga.Module {self._name!r}{f' for {cpu}' if cpu else ''}: {', '.join(self.functions) or 'empty'}>"
+
+    def __reduce__(self):
+        raise TypeError("tiga modules cannot be pickled; load the module where it is needed")
+
+
+def load(path):
+    """The module in a file that tigac made (`tigac model.tg -o model.so`)."""
+    handle = C.c_void_p()
+    _context.call(_lib_.tiga_module_load, _lib.encode_path(path), C.byref(handle), path=path)
+    return Module._take(handle)

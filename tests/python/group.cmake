@@ -1,0 +1,14 @@
+# The Python package: the same tests with the extension and through ctypes, with numpy and without.
+if(TIGA_COMPILER AND NOT TIGA_SANITIZE) # Python is not instrumented
+  set(TIGA_PYTHON /usr/bin/python3 CACHE FILEPATH "Python with numpy and scipy, for the tests")
+  set(python_dir ${CMAKE_CURRENT_LIST_DIR})
+  set(env_fast)
+  set(env_ctypes TIGA_PYTHON_EXTENSION=off)
+  set(env_bare TIGA_TEST_NUMPY=off)
+  set(env_bare_ctypes TIGA_TEST_NUMPY=off TIGA_PYTHON_EXTENSION=off)
+  foreach(way fast ctypes bare bare_ctypes)
+    add_test(NAME python.${way} COMMAND ${TIGA_PYTHON} -m unittest -q WORKING_DIRECTORY ${python_dir})
+    set_tests_properties(python.${way} PROPERTIES TIMEOUT 300 LABELS python ENVIRONMENT
+      "TIGA_BUILD=${CMAKE_BINARY_DIR};PYTHONDONTWRITEBYTECODE=1;${env_${way}}")
+  endforeach()
+endif()

@@ -1,0 +1,241 @@
+"""Calls: every kind of argument and result, names, numbers, memory for results."""
+import inspect
+import pydoc
+import unittest
+
+from support import OFFSETS, SOURCES, W, X, Y, array, f32, module, needs_numpy, np, tg, triangle
+
+
+class Published(unittest.TestCase):
+    def test_lists(self):
+        self.assertEqual(module().plain_sum(triangle(), x=X, w=W), Y)
+
+    def test_memory(self):
+        y = module().plain_sum(triangle(), x=f32(X), w=f32(W))
+        self.assertIsInstance(y, memoryview)
+        self.assertEqual((y.format, y.shape, y.tolist()), ("f", (3,), Y))
+
+    @needs_numpy
+    def test_numpy(self):
+        y = module().plain_sum(triangle(), x=np.array(X, np.float32), w=np.array(W, np.float32))
+        self.assertIsInstance(y, np.ndarray)
+        self.assertEqual((y.dtype, y.tolist()), (np.float32, Y))
+
+
+class Kinds(unittest.TestCase):
+    def test_every_element_type(self):
+        g, m = triangle(), module()
+        self.assertEqual(m.f64_sum(g, x=array("d", [0.5, 1, 2])).tolist(), [2.5, 1, 1.5])
+        self.assertEqual(m.whole_sum(g, x=array("q", [1 << 40, 1, 2])).tolist(), [(1 << 40) + 2, 1, (1 << 40) + 1])
+        self.assertEqual(m.whole_sum(g, x=array("l", [5, 1, 2])).tolist(), [7, 1, 6])
+        self.assertEqual(m.small_sum(g, x=array("i", [5, 1, 2])).tolist(), [7, 1, 6])
+        self.assertEqual(m.any_of(g, x=[True, False, False]), [True, False, True])
+        self.assertEqual(m.any_of(g, x=memoryview(b"\1\0\0").cast("?")).tolist(), [True, False, True])
+
+    def test_two_axes(self):
+        y = module().weighted_sum(triangle(), x=[[1, 10], [2, 20], [3, 30]], w=W, bias=[[1, 2], [0, 0], [0, 0]])
+        self.assertEqual(y, [[12, 112], [8, 80], [17, 170]])
+        x = memoryview(f32([1, 10, 2, 20, 3, 30])).cast("B").cast("f", shape=(3, 2))
+        y = module().weighted_sum(triangle(), x=x, w=f32(W), bias=[[1, 2], [0, 0], [0, 0]])
+        self.assertIsInstance(y, memoryview)  # not all were lists
+        self.assertEqual((y.shape, y.tolist()), ((3, 2), [[12, 112], [8, 80], [17, 170]]))
+
+    def test_two_params_of_an_open_size(self):
+        y = module().mixed(triangle(), x=[[1, 0], [0, 1], [1, 1]], w=[2, 3])
+        self.assertEqual(y, [[4, 3], [0, 3], [2, 3]])
+
+    def test_results_per_edge(self):
+        self.assertEqual(module().difference(triangle(), u=X), [0, 2, 0, -2, -1])
+
+    def test_numbers(self):
+        f = module().scaled
+        self.assertEqual(f(triangle(), x=X, a=0.5, k=4, on=True), [8, 4, 6])
+        self.assertEqual(f(triangle(), x=X, a=1, k=1, on=False), [0, 0, 0])
+
+    @needs_numpy
+    def test_numbers_of_numpy(self):
+        f = module().scaled
+        for a, k, on in [(np.float32(0.5), np.int64(4), np.bool_(True)), (np.float64(0.5), np.int8(4), np.array(True)[()])]:
+            self.assertEqual(f(triangle(), x=X, a=a, k=k, on=on), [8, 4, 6])
+
+    def test_several_results(self):
+        y = module().two(triangle(), x=X, w=W)
+        self.assertEqual((type(y).__name__, y.s, y.n), ("two", Y, [2, 1, 2]))
+        s, n = y
+        self.assertEqual(n, [2, 1, 2])
+
+    def test_programs(self):
+        y = module().rounds(triangle(), x=X, n=0)
+        self.assertEqual(y, X)
+        y = module().rounds(g=triangle(), x=X, n=1)
+        for have, want in zip(y, [0.9, 1.2, 1.8]):
+            self.assertAlmostEqual(have, want, places=6)
+
+    def test_results_without_axes(self):
+        y = module().total(triangle(), x=X)
+        self.assertIsInstance(y.all, float)
+        self.assertEqual(y, (6.0, [2, 4, 6]))
+
+    @needs_numpy
+    def test_numpy_results_without_axes(self):
+        y = module().total(triangle(), x=np.array(X, np.float32))
+        self.assertIsInstance(y.all, np.float32)
+        self.assertEqual(y.all, 6)
+
+    def test_several_graphs(self):
+        a, b = triangle(), tg.Graph.from_csr([0, 1], [0])
+        f = module().on_two
+        for y in (f(a, b, x=X, y=[4]), f(a, b=b, x=X, y=[4]), f(a=a, b=b, x=X, y=[4])):
+            self.assertEqual([round(v, 6) for v in y.p], [0.4, 0.2, 0.3])
+            self.assertEqual([round(v, 6) for v in y.q], [0.4])
+
+    def test_no_graph(self):
+        self.assertEqual(module().lonely(d=4), 8)
+
+    @needs_numpy
+    def test_the_largest_kind_wins(self):
+        g, w = triangle(), np.array(W, np.float32)
+        self.assertIsInstance(module().plain_sum(g, x=X, w=w), np.ndarray)
+        self.assertIsInstance(module().plain_sum(g, x=f32(X), w=w), np.ndarray)
+
+
+class Sizes(unittest.TestCase):
+    def test_no_rows(self):
+        g = tg.Graph.from_csr([0], [])
+        self.assertEqual(module().plain_sum(g, x=[], w=[]), [])
+        y = module().plain_sum(g, x=f32([]), w=f32([]))
+        self.assertEqual((y.shape, y.format, y.tolist()), ((0,), "f", []))
+
+    def test_no_rows_and_features(self):
+        g = tg.Graph.from_csr([0], [], n_src=2)
+        y = module().mixed(g, x=memoryview(f32([1, 2, 3, 4])).cast("B").cast("f", (2, 2)), w=[1, 2])
+        self.assertEqual((y.shape, y.tolist()), ((0, 2), []))
+
+    @needs_numpy
+    def test_no_features(self):
+        y = module().weighted_sum(triangle(), x=np.empty((3, 0), np.float32), w=np.array(W, np.float32),
+                                  bias=np.empty((3, 0), np.float32))
+        self.assertEqual((y.shape, y.dtype), ((3, 0), np.float32))
+
+    def test_rows_without_edges(self):
+        self.assertEqual(module().plain_sum(tg.Graph.from_csr([0, 0, 0], [], 0), x=[], w=[]), [0, 0])
+
+    def test_64_bit_sources(self):
+        g = tg.Graph.from_csr(OFFSETS, array("q", SOURCES))
+        self.assertEqual(module().plain_sum(g, x=X, w=W), Y)
+        g = tg.Graph.from_csr(array("q", OFFSETS), array("i", SOURCES))
+        self.assertEqual(module().plain_sum(g, x=X, w=W), Y)
+
+
+class Out(unittest.TestCase):
+    def test_memory_of_the_caller(self):
+        out = f32([0, 0, 0])
+        self.assertIs(module().plain_sum(triangle(), x=X, w=W, out=out), out)
+        self.assertEqual(out.tolist(), Y)
+
+    @needs_numpy
+    def test_numpy(self):
+        out = np.zeros(3, np.float32)
+        self.assertIs(module().plain_sum(triangle(), x=np.float32(X), w=np.float32(W), out=out), out)
+        self.assertEqual(out.tolist(), Y)
+        rows = np.zeros((2, 3), np.float32)
+        module().plain_sum(triangle(), x=np.float32(X), w=np.float32(W), out=rows[1])
+        self.assertEqual(rows.tolist(), [[0, 0, 0], Y])
+
+    def test_several(self):
+        s = f32([0, 0, 0])
+        y = module().two(triangle(), x=X, w=W, out={"s": s})
+        self.assertIs(y.s, s)
+        self.assertEqual((s.tolist(), y.n), (Y, [2, 1, 2]))
+        n = array("q", [0, 0, 0])
+        y = module().two(triangle(), x=X, w=W, out=(None, n))
+        self.assertIs(y.n, n)
+        self.assertEqual((y.s, n.tolist()), (Y, [2, 1, 2]))
+
+    def test_of_no_rows(self):
+        out = f32([])
+        self.assertIs(module().plain_sum(tg.Graph.from_csr([0], []), x=[], w=[], out=out), out)
+
+    def test_wrong(self):
+        f, g = module().plain_sum, triangle()
+        for out, error, words in [
+                (bytearray(12), TypeError, ["plain_sum: result 'out'", "bytearray"]),
+                (array("d", [0, 0, 0]), TypeError, ["result 'out'", "float64", "must be float32"]),
+                (f32([0, 0]), ValueError, ["result 'out'", "f32[2]", "n_dst = 3"]),
+                ([0, 0, 0], TypeError, ["list"]),
+                (memoryview(f32([0, 0, 0])).toreadonly(), ValueError, ["read only"]),
+                ((f32([0]), f32([0])), TypeError, ["out= must be a tuple of 1"]),
+                ({"y": f32([0])}, TypeError, ["no result 'y'", "out"])]:
+            with self.subTest(out=out), self.assertRaises(error) as caught:
+                f(g, x=X, w=W, out=out)
+            for word in words:
+                self.assertIn(word, str(caught.exception))
+
+    def test_shared_memory(self):
+        both = f32([1, 2, 3])
+        with self.assertRaisesRegex(ValueError, "result 'out' shares memory with 'x'"):
+            module().plain_sum(triangle(), x=both, w=W, out=both)
+        s = memoryview(bytearray(24))
+        with self.assertRaisesRegex(ValueError, "result 'n' shares memory with 's'"):
+            module().two(triangle(), x=X, w=W, out=(s[8:20].cast("f"), s.cast("q")))
+
+
+class Names(unittest.TestCase):
+    def fails(self, error, words, *args, **kwargs):
+        with self.assertRaises(error) as caught:
+            module().plain_sum(*args, **kwargs)
+        for word in words:
+            self.assertIn(word, str(caught.exception))
+
+    def test_wrong_arguments(self):
+        g = triangle()
+        self.fails(TypeError, ["plain_sum(", "graph is missing"], x=X, w=W)
+        self.fails(TypeError, ["missing 'x', 'w'"], g)
+        self.fails(TypeError, ["missing 'w'"], g, x=X)
+        self.fails(TypeError, ["no argument 'y'"], g, x=X, w=W, y=1)
+        self.fails(TypeError, ["takes 1 positional", "by name"], g, X, W)
+        self.fails(TypeError, ["graph is a list", "tiga.Graph"], [1], x=X, w=W)
+        self.fails(TypeError, ["graph is a NoneType"], None, x=X, w=W)
+
+    def test_functions(self):
+        m = module()
+        self.assertIs(m.plain_sum, m["plain_sum"])
+        self.assertIn("plain_sum", m)
+        self.assertIn("plain_sum", dir(m))
+        self.assertEqual(list(m)[0], "weighted_sum")
+        self.assertEqual(len(m), len(list(m)))
+        with self.assertRaisesRegex(AttributeError, "no function 'plainsum'; did you mean 'plain_sum'"):
+            m.plainsum
+        with self.assertRaisesRegex(KeyError, "^module .* has no function 'zzz'; it has weighted_sum, "):
+            m["zzz"]
+
+    def test_awkward_names(self):
+        f = module().awkward
+        self.assertEqual(list(inspect.signature(f).parameters), ["g_", "out", "g", "lambda_", "lambda__", "out_"])
+        y = f32([0, 0, 0])
+        self.assertIs(f(triangle(), out=X, g=X, lambda_=X, lambda__=X, out_=y), y)
+        self.assertEqual(y.tolist(), [16, 8, 12])
+        self.assertEqual(module().row_and_edge(triangle(), x=X, w=W), ([5, 4, 11], [4, 2, 3]))
+
+    def test_help(self):
+        f = module().weighted_sum
+        text = pydoc.plain(pydoc.render_doc(f))
+        self.assertIn("weighted_sum(g: Graph, /, *, x: src f32[F], w: edge f32, bias: dst f32[F], out=None) -> f32[F]", text)
+        self.assertIn("x: float32 [n_src, F], one row a source", text)
+        signature = inspect.signature(f)
+        self.assertEqual(list(signature.parameters), ["g", "x", "w", "bias", "out"])
+        self.assertEqual(f.__name__, "weighted_sum")
+        self.assertIn("kernel weighted_sum(g: Graph", repr(f))
+        self.assertEqual([p.role for p in f.params], ["src", "edge", "dst"])
+        self.assertIn("program rounds(g: Graph, *, x: f32[g.dst]", repr(module().rounds))
+        self.assertIn("n: int64, a number", module().rounds.__doc__)
+        pydoc.render_doc(module())
+        pydoc.render_doc(tg)
+
+    def test_repr(self):
+        self.assertRegex(repr(module()), "^<tiga.Module 'tests.tg'.*: weighted_sum, plain_sum, ")
+        self.assertEqual(repr(triangle()), "<tiga.Graph 3 rows, 3 sources, 5 edges>")
+
+
+if __name__ == "__main__":
+    unittest.main()
