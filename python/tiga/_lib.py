@@ -9,7 +9,7 @@ import os
 import sys
 from pathlib import Path
 
-ABI_VERSION = 1
+VERSION = "0.1.0"  # of the package; the library must have the same
 _PACKAGE = Path(__file__).resolve().parent
 
 
@@ -167,6 +167,8 @@ def _open_extension():
 lib, folder = _open()
 declare(lib, _PROTOTYPES)
 version = lib.tiga_version().decode()
+if version != VERSION:
+    raise ImportError(f"tiga: {lib._name} is version {version}, this package is {VERSION}")
 extension = _open_extension()
 
 

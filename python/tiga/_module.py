@@ -23,8 +23,6 @@ class Module:
         self = object.__new__(cls)
         self._handle, self._free = handle.value, _lib_.tiga_module_free
         info = _lib_.tiga_module_get_info(handle).contents
-        if info.abi_version != _lib.ABI_VERSION:
-            raise ImportError(f"tiga: the library has ABI version {info.abi_version}, this package {_lib.ABI_VERSION}")
         self._name = name or info.source_name.decode(errors="replace")
         self.info = {"compiler": info.compiler.decode(), "source_name": info.source_name.decode(errors="replace"),
                      "source_hash": info.source_hash.decode(), "target_cpu": info.target_cpu.decode(),
