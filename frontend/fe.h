@@ -103,6 +103,11 @@ struct fe_expr {
     fe_type *shape; /* SHAPE: [g.dst, F] */
 };
 
+typedef struct fe_symbol {
+    fe_name *name;
+    base_span span;
+} fe_symbol;
+
 typedef enum fe_stmt_kind {
     FE_STMT_LET,
     FE_STMT_VAR,
@@ -126,14 +131,11 @@ struct fe_stmt {
     fe_expr *value; /* REPEAT: the count; WHILE, IF: the condition; RETURN of one value */
     fe_expr *limit; /* WHILE: the most rounds */
     fe_block body, other; /* REPEAT, WHILE, IF; other: else */
+    fe_symbol *names; /* LET (a, b) */
+    size_t n_names, cap_names;
     fe_arg *returns; /* RETURN (a = ..., b = ...) */
     size_t n_returns, cap_returns;
 };
-
-typedef struct fe_symbol {
-    fe_name *name;
-    base_span span;
-} fe_symbol;
 
 typedef struct fe_param {
     fe_name *name;
@@ -153,7 +155,8 @@ typedef struct fe_result {
 struct fe_decl {
     fe_tok_kind kind; /* KERNEL PROGRAM FN */
     bool bad;         /* something is wrong with its head or its body: uses are silent */
-    bool open;        /* fn: being inlined just now */
+    bool open;        /* fn, program: being looked at just now */
+    bool ordered;     /* program: stands in the list of fe_context */
     fe_name *name;
     base_span span; /* of the name */
     const char *signature;
@@ -181,6 +184,8 @@ typedef struct fe_context {
     size_t n_tokens, cap_tokens;
     fe_decl **decls;
     size_t n_decls, cap_decls;
+    fe_decl **programs; /* callees before their callers */
+    size_t n_programs, cap_programs;
     fe_define *defines;
     size_t n_defines;
     ir_module *module;
@@ -288,6 +293,13 @@ struct fe_binding {
     fe_binding *outer; /* what the name meant before */
 };
 
+/* Where `return` puts its values. */
+typedef struct fe_target {
+    const ir_param *results;
+    size_t n;
+    ir_id *values; /* NULL: the function returns them; else a program that is put into another one */
+} fe_target;
+
 typedef struct fe_lower {
     fe_context *c;
     ir_builder b;
@@ -296,7 +308,9 @@ typedef struct fe_lower {
     bool full; /* FE_MAX_OPS was reported */
     fe_binding **binds;
     size_t n_binds, cap_binds;
-    uint32_t frame, n_frames; /* a frame per inlined function: it does not see the names of its caller */
+    fe_target target;
+    uint32_t frame, n_frames; /* a frame per inlined function or program: it does not see the names of its caller */
+    bool in_fn; /* in a function, not in the body of a kernel or program */
     unsigned depth;
     size_t n_graphs; /* programs: graph k has the symbols 3k (dst), 3k + 1 (src), 3k + 2 (edge) */
     bool *square; /* programs, by graph: src and dst are one dimension, always written as dst */
@@ -307,6 +321,10 @@ typedef struct fe_lower {
 void fe_lower_all(fe_context *c);
 
 void fe_lower_block(fe_lower *l, const fe_block *b);
+void fe_lower_body(fe_lower *l, const fe_block *b); /* ends with return */
+
+/* order.c */
+void fe_order_programs(fe_context *c);
 
 /* lower_control.c */
 void fe_lower_loop(fe_lower *l, const fe_stmt *s); /* repeat, while */
@@ -356,6 +374,10 @@ ir_id fe_lower_inline(fe_lower *l, const fe_expr *e, fe_decl *fn, ir_dtype want)
 void fe_check_fn(fe_context *c, fe_decl *fn); /* on its own, whether or not it is used */
 ir_id fe_lower_reduce(fe_lower *l, const fe_expr *e);
 ir_id fe_call_result(fe_lower *l, ir_id tuple, size_t i); /* one result of several */
+const fe_decl *fe_callee_of(fe_lower *l, ir_id tuple);
 ir_id fe_lower_kernel_call(fe_lower *l, const fe_expr *e, fe_decl *callee);
+
+/* lower_program_call.c */
+ir_id fe_lower_program_call(fe_lower *l, const fe_expr *e, fe_decl *callee);
 
 #endif

@@ -165,14 +165,14 @@ static const fe_expr *returned(fe_lower *l, const fe_stmt *s, const ir_param *r,
 }
 
 static bool check_names(fe_lower *l, const fe_stmt *s) {
-    const ir_func *f = l->b.f;
+    const fe_target *t = &l->target;
     bool ok = true;
     for (size_t i = 0; i < s->n_returns; i++) {
         fe_nearest near = {.wanted = s->returns[i].name->text};
         bool known = false, twice = false;
-        for (size_t k = 0; k < f->n_results; k++) {
-            known |= strcmp(f->results[k].name, s->returns[i].name->text) == 0;
-            fe_nearest_try(&near, f->results[k].name);
+        for (size_t k = 0; k < t->n; k++) {
+            known |= strcmp(t->results[k].name, s->returns[i].name->text) == 0;
+            fe_nearest_try(&near, t->results[k].name);
         }
         for (size_t k = 0; k < i; k++)
             twice |= s->returns[k].name == s->returns[i].name;
@@ -189,25 +189,42 @@ static bool check_names(fe_lower *l, const fe_stmt *s) {
 }
 
 static void lower_return(fe_lower *l, const fe_stmt *s) {
-    ir_func *f = l->b.f;
+    const fe_target *t = &l->target;
     bool named = l->decl->n_results && l->decl->results[0].name;
-    ir_id *ids = base_arena_new_array(l->c->arena, ir_id, f->n_results + 1);
-    if (named && !s->n_returns && f->n_results > 1) {
-        base_diag *d = fe_report(l->c, FE_E0215, s->value->span, "'%s' has %zu results", f->name, f->n_results);
-        fe_label(l->c, d, "write return (%s = ..., %s = ...)", f->results[0].name, f->results[1].name);
+    ir_id *ids = t->values ? t->values : base_arena_new_array(l->c->arena, ir_id, t->n + 1);
+    if (named && !s->n_returns && t->n > 1) {
+        base_diag *d = fe_report(l->c, FE_E0215, s->value->span, "'%s' has %zu results", l->decl->name->text, t->n);
+        fe_label(l->c, d, "write return (%s = ..., %s = ...)", t->results[0].name, t->results[1].name);
         return;
     }
     bool ok = check_names(l, s), all = ok;
-    for (size_t i = 0; i < f->n_results; i++) {
-        const fe_expr *e = s->n_returns ? returned(l, s, &f->results[i], all) : s->value;
-        ids[i] = e ? one_result(l, e, &f->results[i]) : 0;
+    for (size_t i = 0; i < t->n; i++) {
+        const fe_expr *e = s->n_returns ? returned(l, s, &t->results[i], all) : s->value;
+        ids[i] = e ? one_result(l, e, &t->results[i]) : 0;
         ok &= ids[i] != 0;
     }
-    if (ok)
-        fe_put(l, s->span, IR_RET, (ir_type){.dtype = IR_NONE}, ids, f->n_results);
+    if (ok && !t->values)
+        fe_put(l, s->span, IR_RET, (ir_type){.dtype = IR_NONE}, ids, t->n);
 }
 
 /* ---- statements -------------------------------------------------------------------------------------------------- */
+/* let (a, b) = f(...): the results in their order. */
+static void bind_names(fe_lower *l, const fe_stmt *s, ir_id id) {
+    bool tuple = id && fe_type_at(l, id)->dtype == IR_TUPLE;
+    size_t n = tuple ? fe_callee_of(l, id)->n_results : 1;
+    if (id && n != s->n_names) {
+        base_diag *d = fe_report(l->c, FE_E0315, s->name_span, "%zu name%s for %zu result%s", s->n_names,
+                                 s->n_names == 1 ? "" : "s", n, n == 1 ? "" : "s");
+        if (!tuple)
+            fe_label(l->c, d, "this is one value");
+        id = 0;
+    }
+    for (size_t i = 0; i < s->n_names; i++)
+        if (strcmp(s->names[i].name->text, "_") != 0) /* not wanted */
+            fe_bind(l, FE_BIND_VALUE, s->names[i].name, s->names[i].span, "value")->id =
+                tuple && id ? fe_call_result(l, id, i) : id;
+}
+
 static void lower_let(fe_lower *l, const fe_stmt *s) {
     bool var = s->kind == FE_STMT_VAR;
     if (var && !l->program) {
@@ -215,6 +232,10 @@ static void lower_let(fe_lower *l, const fe_stmt *s) {
         return;
     }
     ir_id id = var ? fe_lower_value(l, s->value, IR_NONE) : fe_lower_expr(l, s->value, IR_NONE);
+    if (s->n_names) {
+        bind_names(l, s, id);
+        return;
+    }
     fe_bind(l, var ? FE_BIND_VAR : FE_BIND_VALUE, s->name, s->name_span, var ? "variable" : "value")->id = id;
 }
 
@@ -311,6 +332,7 @@ static void lower_block(fe_lower *l, const fe_block *b, bool top) {
 }
 
 void fe_lower_block(fe_lower *l, const fe_block *b) { lower_block(l, b, false); }
+void fe_lower_body(fe_lower *l, const fe_block *b) { lower_block(l, b, true); }
 
 /* ---- bodies ------------------------------------------------------------------------------------------------------ */
 static void kernel_body(fe_context *c, fe_decl *d) {
@@ -330,6 +352,7 @@ static void kernel_body(fe_context *c, fe_decl *d) {
         ir_set_int(c->module, ir_at(d->func, b->id), IR_ATTR_FIELD, (int64_t)i);
         ir_set_word(c->module, ir_at(d->func, b->id), IR_ATTR_AT, "param");
     }
+    l.target = (fe_target){.results = d->func->results, .n = d->func->n_results};
     lower_block(&l, &d->body, true);
     fe_close_block(&l, 0);
 }
@@ -386,6 +409,7 @@ static void one_program(fe_lower *l, fe_decl *d) {
     program_params(l, d);
     if (!add_results(l, d) || l->c->diags->n_errors > before)
         d->bad = true;
+    l->target = (fe_target){.results = l->b.f->results, .n = l->b.f->n_results};
     lower_block(l, &d->body, true);
     fe_close_block(l, 0);
     for (size_t k = 0; k < l->n_graphs; k++)
@@ -408,14 +432,29 @@ static void lower_program(fe_context *c, fe_decl *d) {
         fe_lower l = start(c, d, d->func);
         l.square = square;
         one_program(&l, d);
-        if (!l.restart)
+        if (!l.restart) {
+            d->bad |= c->diags->n_errors > n_errors; /* callers are silent */
             return;
+        }
         c->diags->n = n;
         c->diags->n_errors = n_errors;
         d->bad = false;
         ir_func *old = d->func;
         d->func = new_func(c, d);
         replace(c, old, d->func);
+    }
+}
+
+/* Programs were lowered callees first; in the module they stand as in the file. */
+static void order_as_written(fe_context *c) {
+    ir_module *m = c->module;
+    size_t at = 0;
+    for (size_t i = 0; i < c->n_decls; i++) {
+        if (c->decls[i]->kind != FE_TOK_PROGRAM || !c->decls[i]->func)
+            continue;
+        while (m->funcs[at]->level != IR_LEVEL_PROGRAM)
+            at++;
+        m->funcs[at++] = c->decls[i]->func;
     }
 }
 
@@ -432,7 +471,10 @@ void fe_lower_all(fe_context *c) {
         fe_decl *d = c->decls[i];
         if (d->kind == FE_TOK_KERNEL && d->func)
             kernel_body(c, d);
-        else if (d->kind == FE_TOK_PROGRAM && !d->bad)
-            lower_program(c, d);
     }
+    fe_order_programs(c);
+    for (size_t i = 0; i < c->n_programs; i++)
+        if (!c->programs[i]->bad)
+            lower_program(c, c->programs[i]);
+    order_as_written(c);
 }

@@ -301,11 +301,8 @@ ir_id fe_lower_call(fe_lower *l, const fe_expr *e, ir_dtype want) {
         return lower_builtin(l, e, f, want);
     if (decl && decl->kind == FE_TOK_FN)
         return fe_lower_inline(l, e, decl, want);
-    if (decl && decl->kind == FE_TOK_PROGRAM) {
-        fe_label(l->c, fe_report(l->c, FE_E0222, e->name_span, "program '%s' cannot be called", text),
-                 "programs call kernels");
-        return 0;
-    }
+    if (decl && decl->kind == FE_TOK_PROGRAM)
+        return fe_lower_program_call(l, e, decl);
     if (decl)
         return fe_lower_kernel_call(l, e, decl);
     if (ir_dtype_from_text(text, strlen(text), &t))

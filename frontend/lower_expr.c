@@ -177,7 +177,7 @@ static ir_id lower_name(fe_lower *l, const fe_expr *e) {
 static const fe_binding *find_field(fe_lower *l, const fe_expr *e) {
     fe_binding *f = e->name->field;
     const char *role = fe_tok_text(e->op), *name = e->name->text;
-    if (l->frame) {
+    if (l->in_fn) {
         fe_label(l->c, fe_report(l->c, FE_E0222, e->span, "a function sees no fields"),
                  "make it a parameter of the function");
         return NULL;
@@ -267,17 +267,16 @@ static ir_id lower_member(fe_lower *l, const fe_expr *e) {
                  fe_type_text(l, fe_type_at(l, tuple)));
         return 0;
     }
-    fe_name *callee = fe_intern(l->c, ir_word(ir_at(l->b.f, tuple), IR_ATTR_CALLEE),
-                                strlen(ir_word(ir_at(l->b.f, tuple), IR_ATTR_CALLEE)));
-    const ir_func *f = callee->decl->func;
+    const fe_decl *callee = fe_callee_of(l, tuple);
+    const ir_func *f = callee->func;
     fe_nearest near = {.wanted = e->name->text};
     for (size_t i = 0; i < f->n_results; i++) {
         if (strcmp(f->results[i].name, e->name->text) == 0)
             return fe_call_result(l, tuple, i);
         fe_nearest_try(&near, f->results[i].name);
     }
-    base_diag *d =
-        fe_report(l->c, FE_E0309, e->name_span, "kernel '%s' has no result '%s'", callee->text, e->name->text);
+    base_diag *d = fe_report(l->c, FE_E0309, e->name_span, "%s '%s' has no result '%s'", fe_tok_text(callee->kind),
+                             callee->name->text, e->name->text);
     if (fe_nearest_get(&near))
         fe_label(l->c, d, "did you mean '%s'?", fe_nearest_get(&near));
     return 0;
@@ -465,7 +464,8 @@ ir_id fe_lower_value(fe_lower *l, const fe_expr *e, ir_dtype want) {
     ir_id id = fe_lower_expr(l, e, want);
     if (!id || fe_type_at(l, id)->dtype != IR_TUPLE)
         return id;
-    fe_label(l->c, fe_report(l->c, FE_E0309, e->span, "this kernel has several results"),
+    fe_label(l->c,
+             fe_report(l->c, FE_E0309, e->span, "this %s has several results", fe_tok_text(fe_callee_of(l, id)->kind)),
              "take one of them: name it, then name.result");
     return 0;
 }

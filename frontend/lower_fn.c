@@ -60,8 +60,10 @@ static bool fixed_arg(fe_lower *l, const fe_param *p, const fe_expr *e, ir_id *o
 /* The body with the parameters bound to values, in a frame of its own. */
 static ir_id body(fe_lower *l, fe_decl *fn, const ir_id *args, ir_dtype generic) {
     uint32_t frame = l->frame;
+    bool in_fn = l->in_fn;
     size_t mark = l->n_binds;
     l->frame = ++l->n_frames;
+    l->in_fn = true;
     fn->open = true;
     for (size_t i = 0; i < fn->n_params; i++)
         fe_bind(l, FE_BIND_VALUE, fn->params[i].name, fn->params[i].span, "(parameter")->id = args[i];
@@ -74,6 +76,7 @@ static ir_id body(fe_lower *l, fe_decl *fn, const ir_id *args, ir_dtype generic)
     fn->open = false;
     fe_close_block(l, mark);
     l->frame = frame;
+    l->in_fn = in_fn;
     if (id && fe_type_at(l, id)->dtype != t) {
         const char *have = ir_dtype_text(fe_type_at(l, id)->dtype);
         fe_label(l->c,

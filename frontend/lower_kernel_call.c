@@ -239,8 +239,16 @@ static ir_id emit_call(call *k) {
     return id;
 }
 
-/* The gets of a call stand right behind it, in order. */
+/* The kernel or program whose results the tuple holds. */
+const fe_decl *fe_callee_of(fe_lower *l, ir_id tuple) {
+    const char *name = ir_word(ir_at(l->b.f, tuple), IR_ATTR_CALLEE);
+    return fe_intern(l->c, name, strlen(name))->decl;
+}
+
+/* The gets of a call stand right behind it, in order; the results of a program are the operands. */
 ir_id fe_call_result(fe_lower *l, ir_id tuple, size_t i) {
+    if (fe_callee_of(l, tuple)->kind == FE_TOK_PROGRAM)
+        return ir_at(l->b.f, tuple)->args[i];
     ir_id get = tuple + 1 + (ir_id)i;
     BASE_CHECK(get < l->b.f->n_ops && ir_at(l->b.f, get)->code == IR_GET);
     return get;
@@ -248,7 +256,7 @@ ir_id fe_call_result(fe_lower *l, ir_id tuple, size_t i) {
 
 ir_id fe_lower_kernel_call(fe_lower *l, const fe_expr *e, fe_decl *decl) {
     fe_context *c = l->c;
-    if (!l->program || l->frame) {
+    if (!l->program || l->in_fn) {
         fe_label(c, fe_report(c, FE_E0222, e->name_span, "kernel '%s' cannot be called here", decl->name->text),
                  "a kernel is called from the body of a program");
         return 0;

@@ -396,6 +396,22 @@ static void parse_if(fe_parser *p, fe_stmt *s, unsigned depth) {
         base_push(p->c->arena, s->other.items, s->other.n, s->other.cap, next);
 }
 
+/* let (a, b) = ... */
+static void parse_names(fe_parser *p, fe_stmt *s) {
+    fe_next(p);
+    do {
+        fe_symbol n;
+        if (fe_at(p, FE_TOK_RPAREN) && s->n_names)
+            break;
+        n.name = fe_expect_name(p, "a name", &n.span);
+        if (!n.name)
+            return;
+        base_push(p->c->arena, s->names, s->n_names, s->cap_names, n);
+    } while (fe_take(p, FE_TOK_COMMA));
+    s->name_span = (base_span){s->span.begin, fe_peek(p, 0)->span.end};
+    fe_expect(p, FE_TOK_RPAREN, "or ',' after the name");
+}
+
 static fe_stmt *parse_stmt(fe_parser *p, unsigned depth) {
     const fe_token *t = fe_peek(p, 0);
     fe_stmt *s = base_arena_alloc(p->c->arena, sizeof *s);
@@ -405,7 +421,10 @@ static fe_stmt *parse_stmt(fe_parser *p, unsigned depth) {
     case FE_TOK_VAR:
         fe_next(p);
         s->kind = t->kind == FE_TOK_LET ? FE_STMT_LET : FE_STMT_VAR;
-        s->name = fe_expect_name(p, "a name", &s->name_span);
+        if (s->kind == FE_STMT_LET && fe_at(p, FE_TOK_LPAREN))
+            parse_names(p, s);
+        else
+            s->name = fe_expect_name(p, "a name", &s->name_span);
         if (fe_expect(p, FE_TOK_ASSIGN, "and a value"))
             s->value = fe_parse_expr(p);
         break;

@@ -267,3 +267,22 @@ Test(heads, parameters_symbols_results_signature) {
     cr_expect_str_eq(p->results[0].name, "out");
     base_arena_free(a);
 }
+
+/* A chain of programs, each calling the one before twice: the work is bounded, and so is the depth. */
+Test(robust, programs_that_call_programs) {
+    for (int deep = 10; deep <= 1000; deep *= 10) {
+        base_arena *a = base_arena_new();
+        base_str text = {0};
+        base_str_add(&text, "program p0(x: f32[N]) -> f32[N] { return x * 2 }\n");
+        for (int i = 1; i < deep; i++)
+            base_str_addf(&text, "program p%d(x: f32[N]) -> f32[N] { return p%d(x = x) + p%d(x = x) }\n", i, i - 1,
+                          i - 1);
+        base_diags d;
+        base_diags_init(&d, a, "deep", base_str_text(&text));
+        ir_module *m = fe_compile(a, "deep", base_str_text(&text), NULL, 0, &d);
+        cr_expect_eq(m != NULL, deep == 10);
+        cr_expect(m || strcmp(d.items[0]->id, "E0104") == 0);
+        base_str_fini(&text);
+        base_arena_free(a);
+    }
+}
