@@ -9,6 +9,7 @@
 
 typedef struct owner {
     drv_code *code;
+    tiga_cache *cache; /* or NULL */
     drv_recipe recipe; /* what it points to is in `block` */
     void *block;
     pthread_mutex_t lock;        /* of compiling for wide graphs */
@@ -19,27 +20,12 @@ static tiga_status fail(tiga_context *ctx, tiga_status status, const char *text)
     return tiga_error_set(ctx, status, text);
 }
 
-/* ---- code of a recipe -------------------------------------------------------------------------------------------- */
-/* *diags: of E_PROGRAM. */
-static tiga_status make_code(const drv_recipe *r, tiga_context *ctx, drv_code **out, base_str *diags) {
-    base_str artefact = {0};
-    tiga_status status = drv_code_build(r, ctx, &artefact);
-    if (status == TIGA_OK) {
-        status = drv_code_load(ctx, artefact.data, artefact.len, out);
-    } else if (status == TIGA_E_PROGRAM) {
-        *diags = artefact;
-        artefact = (base_str){0};
-    }
-    base_str_fini(&artefact);
-    return status == TIGA_E_MODULE ? TIGA_E_INTERNAL : status; /* it was made a moment ago */
-}
-
 /* ---- wide graphs ------------------------------------------------------------------------------------------------- */
 static tiga_status make_wide(owner *o, tiga_context *ctx, int source_bits, drv_code **out) {
     drv_recipe r = o->recipe;
     base_str diags = {0};
     r.source_bits = source_bits;
-    tiga_status status = make_code(&r, ctx, out, &diags);
+    tiga_status status = drv_code_find(&r, ctx, o->cache, out, &diags);
     base_str_fini(&diags);
     return status == TIGA_E_PROGRAM ? fail(ctx, TIGA_E_INTERNAL, "a program that compiled does not compile again")
                                     : status;
@@ -70,6 +56,7 @@ static void owner_release(void *arg) {
     drv_code_put(o->code);
     drv_code_put(atomic_load(&o->wide[0]));
     drv_code_put(atomic_load(&o->wide[1]));
+    tiga_cache_free(o->cache);
     pthread_mutex_destroy(&o->lock);
     base_free(o->block);
     base_free(o);
@@ -113,7 +100,8 @@ static bool walks_edges(const tiga_module_info *info) {
 }
 
 /* Takes the code, whatever happens. */
-static tiga_status make_module(const drv_recipe *r, tiga_context *ctx, drv_code *code, tiga_module **out) {
+static tiga_status make_module(const drv_recipe *r, tiga_context *ctx, tiga_cache *cache, drv_code *code,
+                               tiga_module **out) {
     owner *o = base_alloc_zero(sizeof *o);
     if (!o || !keep_recipe(o, r)) {
         base_free(o);
@@ -121,6 +109,7 @@ static tiga_status make_module(const drv_recipe *r, tiga_context *ctx, drv_code 
         return fail(ctx, TIGA_E_MEMORY, "tiga_jit_source: out of memory");
     }
     o->code = code;
+    o->cache = tiga_cache_retain(cache);
     pthread_mutex_init(&o->lock, NULL);
     tiga_status status = tiga_module_from_owned(ctx, code->info, o, owner_release, out);
     if (status != TIGA_OK)
@@ -178,10 +167,11 @@ static tiga_status read_options(tiga_context *ctx, const tiga_jit_options *given
     return TIGA_OK;
 }
 
-static tiga_status compile(const drv_recipe *r, tiga_context *ctx, tiga_module **out, tigac_result **result) {
+static tiga_status compile(const drv_recipe *r, tiga_context *ctx, tiga_cache *cache, tiga_module **out,
+                           tigac_result **result) {
     base_str diags = {0};
     drv_code *code = NULL;
-    tiga_status status = make_code(r, ctx, &code, &diags);
+    tiga_status status = drv_code_find(r, ctx, cache, &code, &diags);
     if (status == TIGA_E_PROGRAM)
         status = show_failure(r, ctx, &diags, result);
     else if (status == TIGA_OK)
@@ -191,7 +181,7 @@ static tiga_status compile(const drv_recipe *r, tiga_context *ctx, tiga_module *
         drv_code_put(code);
         return status;
     }
-    status = make_module(r, ctx, code, out);
+    status = make_module(r, ctx, cache, code, out);
     if (status != TIGA_OK && result) {
         tigac_result_free(*result);
         *result = NULL;
@@ -220,7 +210,7 @@ tiga_status tiga_jit_source(tiga_context *ctx, const char *text, size_t n_bytes,
                     .defines = o.defines,
                     .n_defines = o.n_defines,
                     .source_bits = 32};
-    return compile(&r, ctx, out, result);
+    return compile(&r, ctx, o.cache, out, result);
 }
 
 tiga_status tiga_jit_file(tiga_context *ctx, const char *path, const tiga_jit_options *options, tiga_module **out,

@@ -1,10 +1,11 @@
-/* The JIT: text to code in this process.  drv_jit.c is what users see, drv_jit_code.c compiles and loads, drv_jit_diag.c
- * keeps diagnostics as bytes so that a cache can give them back. */
+/* The JIT: text to code in this process.  drv_jit.c is what users see, drv_jit_code.c compiles and loads, drv_jit_key.c says
+ * when code is the same, drv_jit_diag.c keeps diagnostics as bytes so that a cache can give them back. */
 #ifndef DRV_JIT_H
 #define DRV_JIT_H
 
 #include "driver/drv_clang.h"
 #include "driver/drv_result.h"
+#include "runtime/rt_cache.h"
 #include "tiga/jit.h"
 
 #include <pthread.h>
@@ -40,6 +41,34 @@ tiga_status drv_code_load(tiga_context *ctx, const char *bytes, size_t n, drv_co
 tiga_status drv_code_cpu(const drv_recipe *r, tiga_context *ctx, drv_cpu *own, const drv_cpu **out);
 drv_code *drv_code_get(drv_code *c);
 void drv_code_put(drv_code *c); /* NULL is fine */
+
+/* From the cache, or built and loaded.  E_PROGRAM: *diags (empty before) has the diagnostics. */
+tiga_status drv_code_find(const drv_recipe *r, tiga_context *ctx, tiga_cache *cache, drv_code **out, base_str *diags);
+
+/* ---- drv_jit_key.c ---- */
+enum { DRV_KEY_FIELDS = 9, DRV_KEY_DEFINES = 8 };
+#define DRV_TEXT_(x) #x
+#define DRV_TEXT(x) DRV_TEXT_(x)
+typedef struct drv_key_parts {
+    const char *kind; /* "cpu object" */
+    const char *file_name; /* its last part counts */
+    const char *text;
+    size_t n_text;
+    const char *flags; /* "O2, 32-bit columns" */
+    const char *cpu, *features;
+    const tigac_define *defines;
+    size_t n_defines;
+} drv_key_parts;
+typedef struct drv_key {
+    tiga_cache_field *fields;
+    int n;
+    tiga_cache_field few[DRV_KEY_FIELDS + DRV_KEY_DEFINES];
+    base_str words;
+} drv_key;
+bool drv_key_init(drv_key *k, const drv_key_parts *p); /* borrows all of p; false: out of memory */
+void drv_key_fini(drv_key *k); /* also after a failure */
+bool drv_code_key(drv_key *k, const drv_recipe *r, const drv_cpu *cpu); /* drv_jit_code.c: of code for this process */
+const char *drv_build_id(void); /* of this library, hexadecimal; "" when its linker gave it none */
 
 /* ---- drv_jit_diag.c ---- */
 void drv_diags_write(const drv_result *r, base_str *out); /* nothing when there is nothing to tell */

@@ -10,6 +10,7 @@
 typedef struct head {
     char magic[8];
     uint64_t objects[2], diags; /* sizes */
+    base_hash128 hash; /* of all that follows */
 } head;
 static const char magic[8] = "TIGAJIT1";
 
@@ -88,6 +89,10 @@ static void write_artefact(const base_str objects[2], const drv_result *result, 
     base_str_add_n(out, base_str_text(&diags), diags.len);
     out->failed |= diags.failed;
     base_str_fini(&diags);
+    if (out->failed)
+        return;
+    h.hash = base_hash_bytes(out->data + sizeof h, out->len - sizeof h);
+    memcpy(out->data, &h, sizeof h);
 }
 
 static tiga_status compile(const drv_recipe *r, tiga_context *ctx, const drv_cpu *cpu, base_str *artefact) {
@@ -124,13 +129,17 @@ tiga_status drv_code_build(const drv_recipe *r, tiga_context *ctx, base_str *art
 }
 
 /* ---- load ---- */
+static bool is_same(base_hash128 a, base_hash128 b) { return a.lo == b.lo && a.hi == b.hi; }
+
+/* The cache has a checksum of its own; this one is for whoever else hands us bytes: code is run only as it was made. */
 static bool read_head(const char *bytes, size_t n, head *h) {
     if (n < sizeof *h)
         return false;
     memcpy(h, bytes, sizeof *h);
     size_t left = n - sizeof *h;
     return !memcmp(h->magic, magic, sizeof magic) && h->objects[0] <= left && h->objects[1] <= left - h->objects[0] &&
-           h->diags == left - h->objects[0] - h->objects[1];
+           h->diags == left - h->objects[0] - h->objects[1] &&
+           is_same(h->hash, base_hash_bytes(bytes + sizeof *h, left));
 }
 
 static tiga_status load_image(tiga_context *ctx, const char *bytes, const head *h, drv_image **out) {
@@ -200,4 +209,86 @@ void drv_code_put(drv_code *c) {
     drv_image_free(c->image);
     base_str_fini(&c->diags);
     base_free(c);
+}
+
+/* ---- from the cache ---------------------------------------------------------------------------------------------- */
+static tiga_status build(void *user, tiga_context *ctx, base_str *artefact) {
+    return drv_code_build(user, ctx, artefact);
+}
+
+static tiga_status load(void *user, tiga_context *ctx, const void *bytes, size_t n, void **object,
+                        int64_t *object_bytes) {
+    (void)user;
+    drv_code *c;
+    tiga_status status = drv_code_load(ctx, bytes, n, &c);
+    *object = c;
+    *object_bytes = c ? c->n_bytes : 0;
+    return status;
+}
+
+static void retain(void *object) { drv_code_get(object); }
+static void release(void *object) { drv_code_put(object); }
+
+static const rt_cache_ops cache_ops = {build, load, retain, release};
+
+static const char *const flags_of[3][2][4] = {
+#define DRV_LEVELS(rest) {"O0, " rest, "O1, " rest, "O2, " rest, "O3, " rest}
+    {DRV_LEVELS("32-bit columns"), DRV_LEVELS("32-bit columns, warnings are errors")},
+    {DRV_LEVELS("64-bit columns"), DRV_LEVELS("64-bit columns, warnings are errors")},
+    {DRV_LEVELS("32- and 64-bit columns"), DRV_LEVELS("32- and 64-bit columns, warnings are errors")}
+#undef DRV_LEVELS
+};
+
+bool drv_code_key(drv_key *k, const drv_recipe *r, const drv_cpu *cpu) {
+    drv_key_parts parts = {.kind = "cpu object",
+                           .file_name = r->file_name,
+                           .text = r->text,
+                           .n_text = r->n_text,
+                           .flags = flags_of[r->source_bits / 32 - 1][r->warnings_are_errors != 0][r->opt_level],
+                           .cpu = base_str_text(&cpu->name),
+                           .features = base_str_text(&cpu->switches),
+                           .defines = r->defines,
+                           .n_defines = r->n_defines};
+    return drv_key_init(k, &parts);
+}
+
+static tiga_status find(const drv_recipe *r, tiga_context *ctx, tiga_cache *cache, const drv_cpu *cpu, drv_code **out,
+                        base_str *diags) {
+    drv_key key;
+    void *object = NULL;
+    tiga_status status;
+    if (drv_code_key(&key, r, cpu))
+        status = tiga_cache_get(cache, ctx, &(rt_cache_request){key.fields, key.n, &cache_ops, (void *)(uintptr_t)r},
+                                &object, diags);
+    else
+        status = fail(ctx, TIGA_E_MEMORY, r->file_name, "out of memory");
+    drv_key_fini(&key);
+    *out = object;
+    return status;
+}
+
+static tiga_status make(const drv_recipe *r, tiga_context *ctx, drv_code **out, base_str *diags) {
+    base_str artefact = {0};
+    tiga_status status = drv_code_build(r, ctx, &artefact);
+    if (status == TIGA_OK) {
+        status = drv_code_load(ctx, artefact.data, artefact.len, out);
+    } else if (status == TIGA_E_PROGRAM) {
+        *diags = artefact;
+        artefact = (base_str){0};
+    }
+    base_str_fini(&artefact);
+    return status;
+}
+
+tiga_status drv_code_find(const drv_recipe *r, tiga_context *ctx, tiga_cache *cache, drv_code **out, base_str *diags) {
+    drv_cpu own;
+    const drv_cpu *cpu;
+    *out = NULL;
+    if (r->opt_level < 0 || r->opt_level > 3)
+        return fail(ctx, TIGA_E_ARGUMENT, "tiga_jit_options", "opt_level is 0 .. 3");
+    tiga_status status = drv_code_cpu(r, ctx, &own, &cpu);
+    if (status == TIGA_OK)
+        status = cache ? find(r, ctx, cache, cpu, out, diags) : make(r, ctx, out, diags);
+    drv_cpu_fini(&own);
+    return status == TIGA_E_MODULE ? TIGA_E_INTERNAL : status; /* it was made a moment ago */
 }
