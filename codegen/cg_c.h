@@ -30,7 +30,7 @@ typedef struct cg_place {
     size_t n_pieces; /* > 0: the array is these variables */
     cg_piece *pieces;
     bool declared; /* scalar: its declaration was written */
-    const char *vector; /* partials: the vector that holds all 16 while a loop runs */
+    const char *vector; /* partials, states in slots: the vector that holds all 16 while a loop runs */
 } cg_place;
 
 typedef struct cg_site { /* where an operation stands */
@@ -44,7 +44,7 @@ typedef struct cg_site { /* where an operation stands */
     unsigned char mask_bytes; /* of a bool in vectors: size of the elements compared */
 } cg_site;
 
-typedef enum cg_vec_class { CG_SAME, CG_STEP, CG_SOURCE, CG_VECTOR } cg_vec_class;
+typedef enum cg_vec_class { CG_SAME, CG_STEP, CG_SOURCE, CG_SLOT, CG_VECTOR } cg_vec_class;
 
 typedef struct cg_loop {
     const ir_module *m;

@@ -320,6 +320,9 @@ static void statement(cg_cuda *c, ir_id id) {
         else
             c->text[id] = a;
         return;
+    case IR_SLOT:
+        name_value(c, id, "slot", base_arena_printf(c->arena, "%s & 15", a));
+        return;
     case IR_SOURCE:
         name_value(c, id, "source",
                    base_arena_printf(c->arena, "%s < 0 ? (int64_t)-1 : (int64_t)%s[%s]", a, c->sources, a));

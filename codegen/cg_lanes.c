@@ -48,7 +48,7 @@ static bool classify_elementwise(cg_loop *c, const ir_op *loop, ir_id id) {
     bool any = false;
     for (uint32_t i = 0; i < op->n_args; ++i) {
         cg_vec_class k = class_of(c, loop, op->args[i]);
-        if (k == CG_STEP || k == CG_SOURCE)
+        if (k == CG_STEP || k == CG_SOURCE || k == CG_SLOT)
             return false;
         any = any || k == CG_VECTOR;
     }
@@ -89,8 +89,21 @@ static bool classify_load(cg_loop *c, const ir_op *loop, ir_id id) {
     return steps_by_one(c, loop, op->args + 1, op->n_args - 1, &same) && same;
 }
 
+/* A read or set of the state that the iteration's lane belongs to. */
+static bool is_slot_access(const cg_loop *c, const ir_op *loop, ir_id id) {
+    const ir_op *op = ir_at(c->f, id);
+    const ir_type *t = op->code == IR_READ || op->code == IR_SET ? &ir_at(c->f, op->args[0])->type : NULL;
+    return t && t->rank == 1 && t->dim[0] == IR_N_PARTIALS && t->dtype != IR_BOOL &&
+           class_of(c, loop, op->args[1]) == CG_SLOT;
+}
+
 static bool classify_place(cg_loop *c, const ir_op *loop, ir_id id) {
     const ir_op *op = ir_at(c->f, id);
+    if (is_slot_access(c, loop, id)) {
+        c->site[id].vec = op->code == IR_READ ? CG_VECTOR : CG_SAME;
+        return op->code == IR_READ || class_of(c, loop, op->args[2]) == CG_SAME ||
+               class_of(c, loop, op->args[2]) == CG_VECTOR;
+    }
     ir_dtype t = ir_at(c->f, op->args[0])->type.dtype;
     bool same;
     uint32_t n = op->n_args - (op->code == IR_SET ? 2 : 1);
@@ -117,7 +130,7 @@ static bool classify(cg_loop *c, const ir_op *loop, ir_id id) {
     bool same, lane_ok = true;
     for (uint32_t i = 0; i < op->n_args && loop->code != IR_LANES;
          ++i) /* the place in the row only chooses the partial */
-        if (op->code != IR_ACCUM && is_lane_argument(c, loop, op->args[i]))
+        if (op->code != IR_ACCUM && op->code != IR_SLOT && is_lane_argument(c, loop, op->args[i]))
             lane_ok = false;
     if (!lane_ok)
         return false;
@@ -132,6 +145,9 @@ static bool classify(cg_loop *c, const ir_op *loop, ir_id id) {
     case IR_DIMSIZE:
     case IR_NUMROWS:
         return true;
+    case IR_SLOT:
+        c->site[id].vec = CG_SLOT;
+        return loop->code != IR_LANES && is_lane_argument(c, loop, op->args[0]);
     case IR_LOAD:
         return classify_load(c, loop, id);
     case IR_READ:
@@ -274,8 +290,10 @@ static void vector_load_statement(cg_loop *c, const ir_op *loop, ir_id id) {
 
 static void vector_read(cg_loop *c, ir_id id) {
     const ir_op *op = ir_at(c->f, id);
-    bool in_register = c->place[op->args[0]].n_pieces > 0;
-    const char *e = in_register ? cg_element(c, id) : vector_load(c, op->type.dtype, cg_element(c, id));
+    const cg_place *p = &c->place[op->args[0]];
+    const char *e = p->vector         ? p->vector
+                    : p->n_pieces > 0 ? cg_element(c, id)
+                                      : vector_load(c, op->type.dtype, cg_element(c, id));
     if (c->site[id].aliased)
         c->text[id] = e;
     else
@@ -305,12 +323,16 @@ static void vector_accum(cg_loop *c, const ir_op *loop, ir_id id) {
 static void vector_statement(cg_loop *c, const ir_op *loop, ir_id id) {
     const ir_op *op = ir_at(c->f, id);
     ir_id last = op->n_args ? op->args[op->n_args - 1] : 0;
+    if (op->code == IR_SLOT)
+        return; /* all sixteen */
     if (op->code == IR_STORE) {
         vector_store(c, ir_at(c->f, last)->type.dtype, cg_element(c, id), operand(c, loop, last));
     } else if (op->code == IR_SET) {
         const cg_place *p = &c->place[op->args[0]];
         const char *value = operand(c, loop, last);
-        if (p->n_pieces)
+        if (p->vector)
+            cg_line(&c->w, "%s = %s;", p->vector, cg_bare(c->arena, value));
+        else if (p->n_pieces)
             cg_line(&c->w, "%s = %s;", cg_write_place(c, id), cg_bare(c->arena, value));
         else
             vector_store(c, ir_at(c->f, last)->type.dtype, cg_element(c, id), value);
@@ -400,33 +422,39 @@ static void plain_lanes(cg_loop *c, const ir_op *loop) {
     cg_names_release(&c->names, mark);
 }
 
+/* The place whose 16 elements an operation of the loop works on; 0: none. */
+static ir_id place_of_sixteen(const cg_loop *c, const ir_op *loop, ir_id id) {
+    const ir_op *op = ir_at(c->f, id);
+    bool sixteen = c->site[id].live && (op->code == IR_ACCUM || is_slot_access(c, loop, id));
+    return sixteen ? op->args[0] : 0;
+}
+
 /* The 16 partial results go into a vector for the time of a loop, and back. */
 static void partials_to_vectors(cg_loop *c, const ir_op *loop) {
     c->lanes = 16;
     for (size_t i = 0; i < loop->region->n; ++i) {
-        const ir_op *op = ir_at(c->f, loop->region->ops[i]);
-        if (!c->site[loop->region->ops[i]].live || op->code != IR_ACCUM)
+        ir_id place = place_of_sixteen(c, loop, loop->region->ops[i]);
+        cg_place *p = &c->place[place];
+        if (!place || p->vector)
             continue;
-        cg_place *p = &c->place[op->args[0]];
-        if (p->vector)
-            continue;
-        ir_dtype t = ir_at(c->f, op->args[0])->type.dtype;
-        p->vector = cg_name(&c->names, ir_kind_text(ir_kind_of(ir_at(c->f, op->args[0]))));
+        const ir_op *op = ir_at(c->f, place);
+        const char *want =
+            op->code == IR_VAR ? base_arena_printf(c->arena, "%s_16", p->name) : ir_kind_text(ir_kind_of(op));
+        p->vector = cg_name(&c->names, want);
         const char *first = base_arena_printf(c->arena, "%s[0]", p->name);
-        cg_line(&c->w, "%s %s = %s;", cg_vector_type(c, t, 16), p->vector, vector_load(c, t, first));
+        cg_line(&c->w, "%s %s = %s;", cg_vector_type(c, op->type.dtype, 16), p->vector,
+                vector_load(c, op->type.dtype, first));
     }
 }
 
 static void partials_from_vectors(cg_loop *c, const ir_op *loop) {
     c->lanes = 16;
     for (size_t i = 0; i < loop->region->n; ++i) {
-        const ir_op *op = ir_at(c->f, loop->region->ops[i]);
-        if (!c->site[loop->region->ops[i]].live || op->code != IR_ACCUM)
+        ir_id place = place_of_sixteen(c, loop, loop->region->ops[i]);
+        cg_place *p = &c->place[place];
+        if (!place || !p->vector)
             continue;
-        cg_place *p = &c->place[op->args[0]];
-        if (!p->vector)
-            continue;
-        vector_store(c, ir_at(c->f, op->args[0])->type.dtype, base_arena_printf(c->arena, "%s[0]", p->name), p->vector);
+        vector_store(c, ir_at(c->f, place)->type.dtype, base_arena_printf(c->arena, "%s[0]", p->name), p->vector);
         p->vector = NULL;
     }
     c->lanes = 0;

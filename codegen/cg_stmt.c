@@ -29,6 +29,8 @@ static const char *value_name(cg_loop *c, ir_id id) {
         return "edge";
     if (op->code == IR_SOURCE)
         return "source";
+    if (op->code == IR_SLOT)
+        return "slot";
     if (op->code == IR_DEGREE)
         return "degree";
     if (op->code == IR_READ && c->place[op->args[0]].name)
@@ -94,6 +96,10 @@ static void edge_number(cg_loop *c, ir_id id) {
     }
     c->uses_edge_of = true;
     cg_set_value(c, id, "int64_t", base_arena_printf(c->arena, "%s[%s]", c->edge_of, cg_bare(c->arena, e)), true);
+}
+
+static void slot(cg_loop *c, ir_id id) {
+    cg_set_value(c, id, "int64_t", base_arena_printf(c->arena, "%s & 15", c->text[ir_at(c->f, id)->args[0]]), false);
 }
 
 static void degree(cg_loop *c, ir_id id) {
@@ -390,6 +396,9 @@ void cg_statement(cg_loop *c, ir_id id) {
     case IR_EDGEID:
         edge_number(c, id);
         break;
+    case IR_SLOT:
+        slot(c, id);
+        break;
     case IR_SOURCE:
         source(c, id);
         break;
@@ -467,6 +476,7 @@ void cg_statement(cg_loop *c, ir_id id) {
     case IR_BROADCAST:
     case IR_FOLD:
     case IR_REDUCE:
+    case IR_COMBINE:
     case IR_TOTAL:
     case IR_CALL:
     case IR_GET:

@@ -38,7 +38,7 @@ typedef struct fe_decl fe_decl;
 typedef struct fe_name {
     const char *text;
     uint64_t hash;
-    fe_decl *decl;       /* kernel, program or fn of this name */
+    fe_decl *decl;       /* kernel, program, fn or reducer of this name */
     fe_binding *local;   /* valid while local->frame is the current frame */
     fe_binding *field;   /* field of the current kernel */
 } fe_name;
@@ -152,8 +152,29 @@ typedef struct fe_result {
     fe_type type;
 } fe_result;
 
+typedef struct fe_state {
+    fe_name *name;
+    base_span span;
+    fe_type type;
+    fe_expr *start;
+} fe_state;
+
+typedef struct fe_values { /* of lift or combine */
+    fe_expr **items;
+    size_t n, cap;
+    base_span span; /* of the word */
+} fe_values;
+
+typedef struct fe_reducer_body {
+    fe_state *states;
+    size_t n_states, cap_states;
+    fe_values lift, combine;
+    fe_expr *finalize;
+    bool commutative;
+} fe_reducer_body;
+
 struct fe_decl {
-    fe_tok_kind kind; /* KERNEL PROGRAM FN */
+    fe_tok_kind kind; /* KERNEL PROGRAM FN REDUCER */
     bool bad;         /* something is wrong with its head or its body: uses are silent */
     bool open;        /* fn, program: being looked at just now */
     bool ordered;     /* program: stands in the list of fe_context */
@@ -168,6 +189,7 @@ struct fe_decl {
     size_t n_results, cap_results;
     fe_block body;
     fe_expr *value; /* fn */
+    fe_reducer_body *reducer;
     uint64_t params_used; /* fn: bit for each of the first 64 parameters */
     uint64_t syms_used;   /* kernel: bit for each of the first 64 symbols that its head uses */
     ir_func *func;
@@ -230,6 +252,9 @@ base_diag *fe_fail(fe_parser *p, fe_error_id id, base_span span, const char *fmt
 fe_name *fe_expect_name(fe_parser *p, const char *what, base_span *span);
 void fe_parse_dims(fe_parser *p, fe_type *t); /* after the opening bracket, to the closing one */
 fe_expr *fe_parse_expr(fe_parser *p); /* never NULL */
+void fe_parse_type(fe_parser *p, fe_type *t);
+void fe_end_of_stmt(fe_parser *p);
+void fe_parse_reducer(fe_parser *p, fe_decl *d); /* parse_reducer.c: the body */
 
 /* ---- funcs.c: the tables of functions and reducers --------------------------------------------------------------- */
 typedef enum fe_class { FE_NUM, FE_FLOAT, FE_INT, FE_BOOL, FE_ANY } fe_class; /* dtypes a function takes */
@@ -277,7 +302,14 @@ const fe_later *fe_later_find(const char *text, const char *kind); /* kind: "fun
 bool fe_is_builtin(const char *text); /* a function or a type */
 
 /* ---- lowering ---------------------------------------------------------------------------------------------------- */
-typedef enum fe_binding_kind { FE_BIND_VALUE, FE_BIND_VAR, FE_BIND_GRAPH, FE_BIND_DIM, FE_BIND_FIELD } fe_binding_kind;
+typedef enum fe_binding_kind {
+    FE_BIND_VALUE,
+    FE_BIND_VAR,
+    FE_BIND_GRAPH,
+    FE_BIND_DIM,
+    FE_BIND_FIELD,
+    FE_BIND_STATE
+} fe_binding_kind;
 struct fe_binding {
     fe_binding_kind kind;
     fe_name *name;
@@ -288,6 +320,8 @@ struct fe_binding {
     ir_id id; /* VALUE, VAR; 0: broken. GRAPH: which graph, from 0 */
     uint32_t index; /* GRAPH, FIELD: of the parameter */
     ir_dim dim; /* DIM */
+    const fe_reducer_body *states; /* STATE: a or b in combine, */
+    const ir_id *values; /* and the values of its states */
     fe_tok_kind role; /* FIELD */
     const char *what; /* "parameter", "value" ... for messages; begins with '(' when it may stay unused */
     fe_binding *outer; /* what the name meant before */
@@ -373,6 +407,9 @@ ir_id fe_lower_call(fe_lower *l, const fe_expr *e, ir_dtype want);
 ir_id fe_lower_inline(fe_lower *l, const fe_expr *e, fe_decl *fn, ir_dtype want);
 void fe_check_fn(fe_context *c, fe_decl *fn); /* on its own, whether or not it is used */
 ir_id fe_lower_reduce(fe_lower *l, const fe_expr *e);
+/* lower_reducer.c.  *empty: the argument of that name, NULL when there is none */
+ir_id fe_lower_user_reduce(fe_lower *l, const fe_expr *e, fe_decl *d, const fe_expr **empty);
+void fe_check_reducer(fe_context *c, fe_decl *d); /* on its own, whether or not it is used */
 ir_id fe_call_result(fe_lower *l, ir_id tuple, size_t i); /* one result of several */
 const fe_decl *fe_callee_of(fe_lower *l, ir_id tuple);
 ir_id fe_lower_kernel_call(fe_lower *l, const fe_expr *e, fe_decl *callee);

@@ -467,6 +467,9 @@ void fe_lower_all(fe_context *c) {
     for (size_t i = 0; i < c->n_decls; i++)
         if (c->decls[i]->kind == FE_TOK_FN)
             fe_check_fn(c, c->decls[i]);
+    for (size_t i = 0; i < c->n_decls; i++)
+        if (c->decls[i]->kind == FE_TOK_REDUCER)
+            fe_check_reducer(c, c->decls[i]);
     for (size_t i = 0; i < c->n_decls; i++) {
         fe_decl *d = c->decls[i];
         if (d->kind == FE_TOK_KERNEL && d->func)

@@ -303,6 +303,11 @@ ir_id fe_lower_call(fe_lower *l, const fe_expr *e, ir_dtype want) {
         return fe_lower_inline(l, e, decl, want);
     if (decl && decl->kind == FE_TOK_PROGRAM)
         return fe_lower_program_call(l, e, decl);
+    if (decl && decl->kind == FE_TOK_REDUCER) {
+        fe_label(l->c, fe_report(l->c, FE_E0222, e->name_span, "'%s' is a reducer", text),
+                 "it works on the edges of a row: reduce %s(...)", text);
+        return 0;
+    }
     if (decl)
         return fe_lower_kernel_call(l, e, decl);
     if (ir_dtype_from_text(text, strlen(text), &t))

@@ -155,6 +155,11 @@ static ir_id lower_name(fe_lower *l, const fe_expr *e) {
                  "its sizes are %s.num_dst, %s.num_src, %s.num_edges", e->name->text, e->name->text, e->name->text);
         return 0;
     }
+    if (b && b->kind == FE_BIND_STATE) {
+        fe_label(l->c, fe_report(l->c, FE_E0226, e->span, "'%s' is a whole state", e->name->text), "write %s.%s",
+                 e->name->text, b->states->states[0].name->text);
+        return 0;
+    }
     if (b && b->kind == FE_BIND_DIM) {
         l->b.span = e->span;
         return ir_dim_is_sym(b->dim) ? ir_emit_dimsize(&l->b, b->dim) : fe_number(l, e->span, IR_I64, b->dim);
@@ -253,11 +258,26 @@ static ir_id graph_member(fe_lower *l, const fe_expr *e, const fe_binding *g) {
     return 0;
 }
 
+static ir_id state_member(fe_lower *l, const fe_expr *e, const fe_binding *s) {
+    fe_nearest near = {.wanted = e->name->text};
+    for (size_t i = 0; i < s->states->n_states; i++) {
+        if (s->states->states[i].name == e->name)
+            return s->values[i];
+        fe_nearest_try(&near, s->states->states[i].name->text);
+    }
+    base_diag *d = fe_report(l->c, FE_E0226, e->name_span, "the reducer has no state '%s'", e->name->text);
+    if (fe_nearest_get(&near))
+        fe_label(l->c, d, "did you mean '%s'?", fe_nearest_get(&near));
+    return 0;
+}
+
 static ir_id lower_member(fe_lower *l, const fe_expr *e) {
     if (e->a->kind == FE_EXPR_NAME) {
         const fe_binding *g = fe_lookup(l, e->a->name);
         if (g && g->kind == FE_BIND_GRAPH)
             return graph_member(l, e, g);
+        if (g && g->kind == FE_BIND_STATE)
+            return state_member(l, e, g);
     }
     ir_id tuple = fe_lower_expr(l, e->a, IR_NONE);
     if (!tuple)

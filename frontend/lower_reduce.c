@@ -17,6 +17,9 @@ static const fe_reducer *find(fe_lower *l, const fe_expr *e) {
     fe_nearest near = {.wanted = text};
     for (size_t i = 0; fe_reducer_at(i); i++)
         fe_nearest_try(&near, fe_reducer_at(i)->text);
+    for (size_t i = 0; i < l->c->n_decls; i++)
+        if (l->c->decls[i]->kind == FE_TOK_REDUCER)
+            fe_nearest_try(&near, l->c->decls[i]->name->text);
     if (fe_nearest_get(&near))
         fe_label(l->c, d, "did you mean '%s'?", fe_nearest_get(&near));
     return NULL;
@@ -100,7 +103,15 @@ static ir_id with_empty(fe_lower *l, const fe_expr *e, const fe_expr *empty, ir_
     return fe_elementwise(l, e->span, IR_SELECT, (ir_id[]){none, other, reduced}, 3);
 }
 
+static ir_id user_reduce(fe_lower *l, const fe_expr *e) {
+    const fe_expr *empty = NULL;
+    ir_id id = in_kernel(l, e) ? fe_lower_user_reduce(l, e, e->name->decl, &empty) : 0;
+    return id && empty ? with_empty(l, e, empty, id) : id;
+}
+
 ir_id fe_lower_reduce(fe_lower *l, const fe_expr *e) {
+    if (e->name->decl && e->name->decl->kind == FE_TOK_REDUCER)
+        return user_reduce(l, e);
     const fe_reducer *r = find(l, e);
     const fe_expr *slots[3] = {0};
     ir_id args[2] = {0};

@@ -159,7 +159,7 @@ void fe_parse_dims(fe_parser *p, fe_type *t) {
     fe_expect(p, FE_TOK_RBRACKET, "after the dimensions");
 }
 
-static void parse_type(fe_parser *p, fe_type *t) {
+void fe_parse_type(fe_parser *p, fe_type *t) {
     t->dtype = fe_expect_name(p, "a type", &t->dtype_span);
     t->span = t->dtype_span;
     if (t->dtype && fe_take(p, FE_TOK_LBRACKET))
@@ -212,7 +212,7 @@ static void parse_param(fe_parser *p, fe_decl *d) {
             fe_label(p->c, fe_fail(p, FE_E0222, type->span, "only a program has a graph among its parameters"),
                      d->kind == FE_TOK_KERNEL ? "a kernel works on the graph it is called with" : "not here");
     } else {
-        parse_type(p, &q.type);
+        fe_parse_type(p, &q.type);
     }
     if (!p->panic)
         base_push(p->c->arena, d->params, d->n_params, d->cap_params, q);
@@ -237,7 +237,7 @@ static void parse_one_result(fe_parser *p, fe_decl *d, bool named, bool edge) {
     }
     if (fe_take(p, FE_TOK_EDGE))
         r.edge = true;
-    parse_type(p, &r.type);
+    fe_parse_type(p, &r.type);
     if (!r.name)
         r.span = r.type.span;
     if (!p->panic)
@@ -318,7 +318,7 @@ static void recover_stmt(fe_parser *p, size_t begin) {
     p->brackets = 0;
 }
 
-static void end_of_stmt(fe_parser *p) {
+void fe_end_of_stmt(fe_parser *p) {
     const fe_token *t = fe_peek(p, 0);
     if (p->panic || t->newline || t->kind == FE_TOK_RBRACE || t->kind == FE_TOK_EOF)
         return;
@@ -464,7 +464,7 @@ static fe_stmt *parse_stmt(fe_parser *p, unsigned depth) {
         else
             fe_fail(p, FE_E0102, t->span, "expected a statement, found %s", found(p));
     }
-    end_of_stmt(p);
+    fe_end_of_stmt(p);
     return s;
 }
 
@@ -510,15 +510,16 @@ static void parse_fn(fe_parser *p, fe_decl *d) {
                  "the body of a function is one expression: fn f(x: T) -> T = x * x");
     if (fe_expect(p, FE_TOK_ASSIGN, "and the value"))
         d->value = fe_parse_expr(p);
-    end_of_stmt(p);
+    fe_end_of_stmt(p);
 }
 
 static void register_decl(fe_context *c, fe_decl *d) {
     base_push(c->arena, c->decls, c->n_decls, c->cap_decls, d);
-    const fe_func *f = d->kind == FE_TOK_FN ? NULL : fe_func_find(d->name->text);
+    const fe_func *f = d->kind == FE_TOK_FN || d->kind == FE_TOK_REDUCER ? NULL : fe_func_find(d->name->text);
     bool shared = f && (f->form == FE_FOLD || f->form == FE_PICK ||
                         f->form == FE_DOT); /* a call of a kernel begins with a graph */
-    if (fe_is_builtin(d->name->text) && !shared) {
+    bool reducer = d->kind == FE_TOK_REDUCER && fe_reducer_find(d->name->text);
+    if (reducer || (fe_is_builtin(d->name->text) && !shared)) {
         fe_report(c, FE_E0218, d->span, "'%s' is built in; choose another name", d->name->text);
         d->bad = true;
         return;
@@ -538,6 +539,7 @@ static void parse_decl(fe_parser *p) {
     d->kind = fe_next(p)->kind;
     const char *what = d->kind == FE_TOK_KERNEL    ? "the kernel's name"
                        : d->kind == FE_TOK_PROGRAM ? "the program's name"
+                       : d->kind == FE_TOK_REDUCER ? "the reducer's name"
                                                    : "the function's name";
     d->name = fe_expect_name(p, what, &d->span);
     if (d->name) {
@@ -550,11 +552,14 @@ static void parse_decl(fe_parser *p) {
     if (p->panic) {
         d->bad = true;
         recover_head(p);
-    } else if (d->kind == FE_TOK_FN) {
-        parse_fn(p, d);
+    } else if (d->kind == FE_TOK_FN || d->kind == FE_TOK_REDUCER) {
+        if (d->kind == FE_TOK_FN)
+            parse_fn(p, d);
+        else
+            fe_parse_reducer(p, d);
         d->bad |= p->panic;
     }
-    if (d->kind != FE_TOK_FN && (fe_at(p, FE_TOK_LBRACE) || !d->bad)) {
+    if (d->kind != FE_TOK_FN && d->kind != FE_TOK_REDUCER && (fe_at(p, FE_TOK_LBRACE) || !d->bad)) {
         parse_block(p, &d->body, 0);
         d->bad |= p->panic;
     }
@@ -568,10 +573,8 @@ static void parse_top(fe_parser *p) {
     case FE_TOK_KERNEL:
     case FE_TOK_PROGRAM:
     case FE_TOK_FN:
-        parse_decl(p);
-        break;
     case FE_TOK_REDUCER:
-        fe_fail(p, FE_E0804, t->span, "reducer definitions are not supported yet");
+        parse_decl(p);
         break;
     case FE_TOK_EXPORT:
         fe_fail(p, FE_E0809, t->span, "export vjp is not supported yet");
@@ -579,7 +582,7 @@ static void parse_top(fe_parser *p) {
     case FE_TOK_BAD:
         break;
     default:
-        fe_fail(p, FE_E0108, t->span, "expected kernel, program or fn, found %s", found(p));
+        fe_fail(p, FE_E0108, t->span, "expected kernel, program, fn or reducer, found %s", found(p));
     }
 }
 

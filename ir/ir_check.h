@@ -48,5 +48,10 @@ bool ir_check_yield(ir_check *c, const ir_op *op);
 bool ir_check_while(ir_check *c, const ir_op *op);
 bool ir_check_if(ir_check *c, const ir_op *op);
 bool ir_check_arm(ir_check *c, const ir_op *op);
+/* ir_verify_combine.c */
+bool ir_check_combine(ir_check *c, const ir_op *op);
+bool ir_check_in_combine(ir_check *c, const ir_op *op); /* an operation in the region of one */
+bool ir_check_get_state(ir_check *c, const ir_op *get, const ir_op *combine, uint64_t index);
+bool ir_check_yield_state(ir_check *c, const ir_op *yield, const ir_op *combine);
 
 #endif

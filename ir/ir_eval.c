@@ -66,6 +66,7 @@ static domain domain_of(ir_opcode code) {
     case IR_BROADCAST:
     case IR_FOLD:
     case IR_REDUCE:
+    case IR_COMBINE:
     case IR_TOTAL:
     case IR_CALL:
     case IR_GET:
@@ -83,6 +84,7 @@ static domain domain_of(ir_opcode code) {
     case IR_TILES:
     case IR_NUMROWS:
     case IR_EDGEID:
+    case IR_SLOT:
     case IR_SOURCE:
     case IR_LOAD:
     case IR_STORE:

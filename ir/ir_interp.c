@@ -201,6 +201,12 @@ bool ir_run_op(ir_run *r, ir_id id) {
     const ir_op *op = ir_at(r->f, id);
     ir_tensor *out = &r->values[id];
     r->at = id;
+    if (op->code == IR_COMBINE)
+        return ir_run_combine(r, op, out);
+    if (op->code == IR_GET) { /* of a combine: programs run theirs elsewhere */
+        *out = r->values[op->args[0]].members[ir_int(op, IR_ATTR_INDEX, 0)];
+        return true;
+    }
     if (!ir_run_tensor(r, &op->type, out))
         return false;
     if (ir_class_is_elementwise(ir_op_describe(op->code)->cls))

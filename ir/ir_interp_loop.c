@@ -186,6 +186,8 @@ static bool run_op(ir_loop_run *r, ir_id id) {
         *out = ir_find_attr(op, IR_ATTR_VALUE)->v;
     else if (op->code == IR_DIMSIZE)
         out->i = dim_size(r, ir_int(op, IR_ATTR_DIM, 0));
+    else if (op->code == IR_SLOT)
+        out->i = ir_loop_int(r, op, 0) % IR_N_PARTIALS;
     else if (op->code == IR_NUMROWS)
         out->i = r->n_rows;
     else

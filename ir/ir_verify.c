@@ -260,7 +260,8 @@ static bool in_tiles(const ir_check *c) {
 /* Which operations have no value on which level. */
 static bool has_value(const ir_op *op) {
     ir_class cls = ir_op_describe(op->code)->cls;
-    return cls != IR_CLASS_EFFECT && (cls != IR_CLASS_LOOP || op->code == IR_REPEAT || op->code == IR_IF);
+    return cls != IR_CLASS_EFFECT &&
+           (cls != IR_CLASS_LOOP || op->code == IR_REPEAT || op->code == IR_IF || op->code == IR_COMBINE);
 }
 
 static bool check_type(ir_check *c, const ir_op *op) {

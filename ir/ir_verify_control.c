@@ -21,6 +21,8 @@ bool ir_check_get(ir_check *c, const ir_op *op) {
         return ir_check_fail(c, "the operand is no tuple");
     if (tuple->code == IR_CALL)
         return ir_check_get_call(c, op, tuple, index);
+    if (tuple->code == IR_COMBINE)
+        return ir_check_get_state(c, op, tuple, index);
     bool choice = tuple->code == IR_IF;
     const ir_op *like = choice ? ir_yield_of(c->f, tuple) : tuple; /* its operands have the types of the members */
     if (index >= UINT32_MAX || index + !choice >= like->n_args)
@@ -89,6 +91,8 @@ static bool check_yield_of_arm(ir_check *c, const ir_op *op) {
 
 bool ir_check_yield(ir_check *c, const ir_op *op) {
     const ir_op *in = around(c, 1);
+    if (in && in->code == IR_COMBINE)
+        return ir_check_yield_state(c, op, in);
     if (!in || (in->code != IR_REPEAT && in->code != IR_ARM) || !c->is_last)
         return ir_check_fail(c, "it ends the region of a repeat or an arm");
     return in->code == IR_ARM ? check_yield_of_arm(c, op) : same_types(c, op, in, 1, "the repeat");

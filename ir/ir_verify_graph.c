@@ -219,6 +219,8 @@ static bool check_ret(ir_check *c, const ir_op *op) {
 }
 
 bool ir_check_graph_op(ir_check *c, const ir_op *op) {
+    if (c->f->level == IR_LEVEL_KERNEL && c->depth && !ir_check_in_combine(c, op))
+        return false;
     if (ir_class_is_elementwise(ir_op_describe(op->code)->cls))
         return ir_check_elementwise(c, op);
     if (c->f->level == IR_LEVEL_KERNEL && op->type.space == IR_EDGE && !ir_walks(c->f))
@@ -244,6 +246,8 @@ bool ir_check_graph_op(ir_check *c, const ir_op *op) {
         return check_reduce(c, op);
     if (op->code == IR_TOTAL)
         return check_total(c, op);
+    if (op->code == IR_COMBINE)
+        return ir_check_combine(c, op);
     if (op->code == IR_CALL)
         return check_call(c, op);
     if (op->code == IR_GET)

@@ -190,7 +190,8 @@ bool ir_check_loop_op(ir_check *c, const ir_op *op) {
         return check_rows(c, op);
     if (op->code == IR_DEGREE)
         return check_degree(c, op);
-    if (op->code == IR_DIMSIZE || op->code == IR_NUMROWS || op->code == IR_SOURCE || op->code == IR_EDGEID)
+    if (op->code == IR_DIMSIZE || op->code == IR_NUMROWS || op->code == IR_SOURCE || op->code == IR_EDGEID ||
+        op->code == IR_SLOT)
         return check_scalar_i64(c, op);
     if (op->code == IR_LOAD)
         return check_load(c, op);

@@ -32,7 +32,7 @@ static bool pure(const ir_func *f, const ir_op *op) {
     if (op->code == IR_LOAD)
         return f->params[ir_int(op, IR_ATTR_FIELD, 0)].role < IR_OUT_ROW;
     return c == IR_CLASS_LEAF || ir_class_is_elementwise(c) || c == IR_CLASS_REDUCE || op->code == IR_CALL ||
-           op->code == IR_GET || op->code == IR_SOURCE || op->code == IR_EDGEID;
+           op->code == IR_GET || op->code == IR_SOURCE || op->code == IR_EDGEID || op->code == IR_SLOT;
 }
 
 static bool swaps(const ir_func *f, const ir_op *op) {

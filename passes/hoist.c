@@ -131,7 +131,7 @@ static bool may_move(const hoist *h, ir_id id, const ir_op *loop) {
     if (op->code == IR_DEGREE)
         return is_row(h, op->args[0]) || runs_at_least_once(h, loop);
     return ir_class_is_elementwise(ir_op_describe(op->code)->cls) || op->code == IR_CONST || op->code == IR_DIMSIZE ||
-           op->code == IR_NUMROWS;
+           op->code == IR_NUMROWS || op->code == IR_SLOT;
 }
 
 static void note_places(hoist *h, ir_region *r, ir_id loop) {

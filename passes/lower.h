@@ -6,6 +6,7 @@
  *   lower_eval.c     the value of one element of a graph value; arrays where a value would be computed too often
  *   lower_fold.c     folds over feature axes
  *   lower_item.c     one reduction or store: accumulator, start, update, result
+ *   lower_combine.c  reductions with a state of the user's
  *   lower_nest.c     loops over feature axes around items, walks over the edges
  *   lower_total.c    the two functions of a kernel with totals
  *
@@ -59,24 +60,32 @@ typedef struct lower_info { /* what is known of one operation of the kernel */
 typedef struct lower_acc { /* where a reduction is accumulated */
     ir_id var, edge;       /* partials or place of the value; argmin and argmax: place of the edge */
     ir_id m, s;            /* softmax, logsumexp */
-    ir_id result;          /* scalars of partials: the collapsed value */
+    ir_id *places, *next; /* combine: by value of the state; next: new values of a state that is no chain, or results */
+    ir_id result; /* scalars of partials: the collapsed value */
 } lower_acc;
+
+/* What the arguments of a combining region stand for while its values are computed. */
+typedef struct lower_binding {
+    ir_id combine; /* of the kernel; 0: none */
+    uint32_t serial; /* names this meaning of the arguments among all */
+    ir_id left, right; /* of the loop function: indices into the slots; 0: the state and an edge */
+} lower_binding;
 
 typedef struct lower_memo lower_memo;
 
 typedef struct lower {
     ir_module *m;
     const ir_func *k; /* the kernel */
-    ir_func *f;       /* the loop function */
+    ir_func *f; /* the loop function */
     base_arena *scratch;
     lower_info *info; /* by id of the kernel */
-    lower_acc *acc;   /* likewise */
+    lower_acc *acc; /* likewise */
     const ir_op *ret;
     bool *result_scalar_nest; /* by result */
     lower_scope scope[LOWER_MAX_SCOPES];
     size_t n_scopes;
     uint32_t next_serial;
-    ir_id filling;    /* of the kernel: the value whose array is being filled */
+    ir_id filling; /* of the kernel: the value whose array is being filled */
     size_t row_scope; /* index of the scope that stands for one row */
     ir_id row;
     uint32_t *depth; /* by id of the loop function: scope it was emitted in */
@@ -85,6 +94,8 @@ typedef struct lower {
     size_t n_buckets, n_memos;
     base_span span;
     uint32_t next_mark;
+    lower_binding binding;
+    uint32_t next_binding;
 } lower;
 
 /* ---- lower_analyse.c ---- */
@@ -131,9 +142,9 @@ ir_id lower_eval(lower *L, ir_id v, const ir_id *idx);
 /* One element of v, for the element idx of a value of shape `outer` that v is broadcast to. */
 ir_id lower_eval_in(lower *L, ir_id v, const ir_type *outer, const ir_id *idx);
 void lower_index(lower *L, const ir_type *t, const ir_id *axes, ir_id *idx); /* from loops over lower_axes(t) */
-size_t lower_significant(const ir_type *t, const ir_id *idx, ir_id *out);    /* drops the axes of 1 */
-size_t lower_home(const lower *L, ir_space space);                           /* scope of values of a space */
-size_t lower_deepest(const lower *L, const ir_type *t, const ir_id *idx);    /* scope of an index */
+size_t lower_significant(const ir_type *t, const ir_id *idx, ir_id *out); /* drops the axes of 1 */
+size_t lower_home(const lower *L, ir_space space); /* scope of values of a space */
+size_t lower_deepest(const lower *L, const ir_type *t, const ir_id *idx); /* scope of an index */
 ir_id lower_var(lower *L, ir_dtype dtype, const ir_dim *dims, size_t n, const char *name);
 
 ir_id lower_edge(lower *L); /* the number of the edge by which arrays per edge are indexed */
@@ -143,28 +154,37 @@ ir_id lower_fold_element(lower *L, ir_id v, const ir_id *idx); /* at the scope o
 
 /* ---- lower_item.c ---- */
 typedef enum lower_item_kind {
-    LOWER_START,   /* a place set to a constant */
-    LOWER_REDUCE,  /* the update of a reduction */
-    LOWER_STORE,   /* of a row or edge result */
-    LOWER_TOTALS   /* the update of a total */
+    LOWER_START, /* a place set to a constant */
+    LOWER_REDUCE, /* the update of a reduction */
+    LOWER_STORE, /* of a row or edge result */
+    LOWER_TOTALS, /* the update of a total */
+    LOWER_COMBINE, /* the update of a combine, or of one value of its state */
+    LOWER_MOVE /* the second step of a combine */
 } lower_item_kind;
 
 typedef struct lower_item {
     lower_item_kind kind;
     ir_kind reducer;
-    ir_id op;           /* reduce or total operation of the kernel */
+    ir_id op; /* reduce or total operation of the kernel */
     ir_id value, score; /* of the kernel; START: value is of the loop function */
-    ir_type shape;      /* of the loops around it */
+    ir_type shape; /* of the loops around it */
     size_t n_axes, score_axes;
     ir_dim axes[IR_MAX_RANK];
     bool scalar_nest; /* no lanes: everything inside is scalar */
-    ir_id place;      /* START, TOTALS */
-    uint32_t field;   /* STORE */
-    ir_id p, c;       /* softmax: factors of this edge */
+    ir_id place; /* START, TOTALS */
+    ir_id from; /* START: of the kernel, instead of value */
+    uint32_t only; /* COMBINE, MOVE: this value of the state */
+    uint32_t binding; /* COMBINE: of its region's arguments */
+    uint32_t field; /* STORE */
+    ir_id p, c; /* softmax: factors of this edge */
     bool done;
 } lower_item;
 
+#define LOWER_ALL_VALUES UINT32_MAX
+
 lower_item lower_item_reduce(lower *L, ir_id op);
+ir_id lower_item_place(lower *L, ir_dtype dtype, const lower_item *it, size_t n_axes, const char *name);
+lower_item lower_item_start(lower *L, const lower_item *of, ir_id place, size_t n_axes, ir_id value);
 lower_item lower_item_store(lower *L, ir_id value, const ir_type *shape, uint32_t field, bool scalar_nest);
 /* Declares the accumulators of a reduction; the starts that need a loop or a set are appended to starts. */
 size_t lower_item_begin(lower *L, const lower_item *it, lower_item *starts);
@@ -172,7 +192,18 @@ void lower_item_end(lower *L, const lower_item *it); /* after the walk */
 /* What an item does when `j` of its loops are open; `axes` are their indices. */
 void lower_item_at(lower *L, lower_item *it, size_t j, size_t first, const ir_id *axes);
 ir_id lower_reduced(lower *L, ir_id op, const ir_id *idx); /* element of a reduction whose walk is over */
-ir_opcode lower_combine_op(ir_kind k);                         /* of a primitive reducer */
+ir_opcode lower_combine_op(ir_kind k); /* of a primitive reducer */
+
+/* ---- lower_combine.c ---- */
+const ir_type *lower_reduce_shape(const lower *L, ir_id op); /* of a reduction: the axes of its accumulators */
+bool lower_combine_is_chain(const lower *L, ir_id op);
+size_t lower_combine_items(lower *L, ir_id op, lower_item *out); /* at most one per value of the state */
+size_t lower_combine_begin(lower *L, const lower_item *it, lower_item *starts);
+void lower_combine_at(lower *L, lower_item *it, size_t j, size_t first, const ir_id *axes);
+void lower_combine_move(lower *L, const lower_item *it, const ir_id *axes);
+void lower_combine_end(lower *L, const lower_item *it);
+ir_id lower_region_argument(lower *L, ir_id arg, const ir_id *idx);
+ir_id lower_combined(lower *L, ir_id get, const ir_id *idx); /* element of a state whose walk is over */
 
 /* ---- lower_nest.c ---- */
 /* Runs all items in nests by shape; `open` loops over leading axes are open already, with these indices. */
@@ -184,7 +215,7 @@ void lower_result_stage(lower *L);
 
 /* ---- lower_total.c ---- */
 bool lower_has_totals(const ir_func *k);
-void lower_total_rows(lower *L);                    /* the body of @k */
+void lower_total_rows(lower *L); /* the body of @k */
 void lower_total_combine(ir_module *m, const ir_func *k, base_arena *scratch); /* @k.total */
 
 /* ---- lower.c ---- */

@@ -39,6 +39,8 @@ static bool same_shape(const ir_type *a, const ir_type *b) {
 }
 
 /* ---- live operations and what they are ---- */
+static bool is_reduction(const ir_op *op) { return op->code == IR_REDUCE || op->code == IR_COMBINE; }
+
 static void mark_live(lower *L) {
     for (uint32_t i = 0; i < L->ret->n_args; i++)
         L->info[L->ret->args[i]].live = true;
@@ -86,9 +88,9 @@ static void unite_args(lower *L, ir_id id) {
 static void describe(lower *L, ir_id id) {
     const ir_op *op = ir_at(L->k, id);
     lower_info *in = &L->info[id];
-    in->scalar = lower_is_scalar(&op->type);
-    in->empty = lower_is_empty(&op->type);
-    in->featured = op->code == IR_REDUCE && !in->scalar && !in->empty;
+    in->scalar = lower_is_scalar(lower_reduce_shape(L, id));
+    in->empty = lower_is_empty(lower_reduce_shape(L, id));
+    in->featured = is_reduction(op) && !in->scalar && !in->empty;
     in->edge_fold = op->type.space == IR_EDGE && op->code == IR_FOLD;
     for (uint32_t a = 0; op->type.space == IR_EDGE && a < op->n_args; a++)
         in->edge_fold |= L->info[op->args[a]].edge_fold;
@@ -114,7 +116,20 @@ static int64_t type_bytes(const ir_type *t) {
     return n;
 }
 
+static int64_t state_bytes(lower *L, const ir_op *op) {
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < op->n_args / 2; i++) {
+        int64_t bytes = type_bytes(&ir_at(L->k, op->args[i])->type);
+        if (bytes < 0)
+            return -1;
+        sum += bytes;
+    }
+    return sum;
+}
+
 static int64_t acc_bytes(lower *L, const ir_op *op) {
+    if (op->code == IR_COMBINE)
+        return state_bytes(L, op);
     const ir_type *arg = &ir_at(L->k, op->args[0])->type;
     int64_t value = type_bytes(&op->type), first = type_bytes(arg);
     if (value < 0 || first < 0)
@@ -129,9 +144,12 @@ static int64_t acc_bytes(lower *L, const ir_op *op) {
 
 static void add_reduction(lower *L, component_facts *c, ir_id id) {
     const ir_op *op = ir_at(L->k, id);
-    if (c->shape && !same_shape(c->shape, &op->type))
+    const ir_type *shape = lower_reduce_shape(L, id);
+    if (c->shape && !same_shape(c->shape, shape))
         c->whole = true;
-    c->shape = &op->type;
+    if (op->code == IR_COMBINE && !lower_combine_is_chain(L, id))
+        c->whole = true;
+    c->shape = shape;
     for (uint32_t a = 0; a < op->n_args; a++)
         c->whole |= L->info[op->args[a]].edge_fold;
     int64_t bytes = acc_bytes(L, op);
@@ -147,7 +165,7 @@ static void judge_components(lower *L, component_facts *facts) {
         const ir_op *op = ir_at(L->k, id);
         if (L->info[id].featured)
             add_reduction(L, &facts[c], id);
-        else if (op->code == IR_FOLD || op->code == IR_REDUCE || op->code == IR_TOTAL)
+        else if (op->code == IR_FOLD || is_reduction(op) || op->code == IR_TOTAL)
             facts[c].whole = true; /* needs other elements than its own */
     }
     for (uint32_t i = 0; i < L->ret->n_args; i++) {
@@ -178,7 +196,7 @@ static void count_levels(lower *L, ir_id id) {
         in->level = arg->level > in->level ? arg->level : in->level;
         in->tiled_level = arg->tiled_level > in->tiled_level ? arg->tiled_level : in->tiled_level;
     }
-    if (op->code == IR_REDUCE && !in->empty) {
+    if (is_reduction(op) && !in->empty) {
         in->level += !in->tiled;
         in->tiled_level += in->tiled;
     }
@@ -230,7 +248,7 @@ static void visit_root(lower *L, ir_id value, const fold_root *root, bool **nest
         const ir_op *op = ir_at(L->k, id);
         if (op->code == IR_FOLD)
             visit_fold(L, id, root, nest);
-        if (op->code == IR_FOLD || op->code == IR_REDUCE || op->code == IR_TOTAL || L->info[id].stored)
+        if (op->code == IR_FOLD || is_reduction(op) || op->code == IR_TOTAL || L->info[id].stored)
             continue; /* these have nests of their own */
         for (uint32_t a = 0; a < op->n_args; a++)
             if (L->info[op->args[a]].mark != mark) {
@@ -240,8 +258,26 @@ static void visit_root(lower *L, ir_id value, const fold_root *root, bool **nest
     }
 }
 
+/* Each value that an edge brings to the state; those with fewer axes than the widest are like scores. */
+static void visit_combine(lower *L, ir_id id, bool **nest, ir_id *stack) {
+    const ir_op *op = ir_at(L->k, id);
+    bool chain = lower_combine_is_chain(L, id);
+    for (uint32_t i = op->n_args / 2; i < op->n_args; i++) {
+        fold_root root = {.shape = &ir_at(L->k, op->args[i])->type,
+                          .space = IR_EDGE,
+                          .no_inline = L->info[id].tiled || !chain,
+                          .scalar_nest = &L->info[id].scalar_nest};
+        root.inner_score = !lower_same_axes(root.shape, lower_reduce_shape(L, id));
+        visit_root(L, op->args[i], &root, nest, stack);
+    }
+}
+
 static void visit_reduction(lower *L, ir_id id, bool **nest, ir_id *stack) {
     const ir_op *op = ir_at(L->k, id);
+    if (op->code == IR_COMBINE) {
+        visit_combine(L, id, nest, stack);
+        return;
+    }
     fold_root root = {
         .shape = &op->type, .space = IR_EDGE, .no_inline = L->info[id].tiled, .scalar_nest = &L->info[id].scalar_nest};
     if (op->code == IR_TOTAL)
@@ -277,7 +313,7 @@ static void choose_inline_folds(lower *L) {
         const ir_op *op = ir_at(L->k, id);
         if (!L->info[id].live || L->info[id].empty)
             continue;
-        if (op->code == IR_REDUCE || op->code == IR_TOTAL) {
+        if (is_reduction(op) || op->code == IR_TOTAL) {
             visit_reduction(L, id, nest, stack);
         } else if (op->code == IR_FOLD || L->info[id].stored) {
             fold_root root = {.shape = &op->type, .space = op->type.space, .no_inline = true};

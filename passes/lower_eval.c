@@ -54,8 +54,8 @@ size_t lower_home(const lower *L, ir_space space) {
 static bool is_plain(const lower *L, const ir_op *op) {
     if (op->code == IR_REDUCE)
         return ir_kind_of(op) <= IR_KIND_OR;
-    return op->code == IR_FIELD || op->code == IR_CONST || op->code == IR_DIMSIZE || op->code == IR_DEGREE ||
-           (op->code == IR_BROADCAST && is_plain(L, ir_at(L->k, op->args[0])));
+    return op->code == IR_GET || op->code == IR_FIELD || op->code == IR_CONST || op->code == IR_DIMSIZE ||
+           op->code == IR_DEGREE || (op->code == IR_BROADCAST && is_plain(L, ir_at(L->k, op->args[0])));
 }
 
 /* True, with the scope the array belongs to, when element idx of v must come from an array. */
@@ -167,7 +167,7 @@ typedef struct frames {
 
 static size_t frame_key(const lower *L, const frame *fr, uint64_t *key) {
     uint32_t rank = ir_at(L->k, fr->v)->type.rank;
-    key[0] = 4;
+    key[0] = 4 + ((uint64_t)L->binding.serial << 8);
     key[1] = fr->v;
     for (uint32_t i = 0; i < rank; i++)
         key[2 + i] = fr->idx[i];
@@ -212,6 +212,10 @@ static ir_id special(lower *L, const frame *fr) {
         return lower_pure1(L, IR_DEGREE, IR_I64, L->row);
     if (op->code == IR_FOLD)
         return lower_fold_element(L, fr->v, fr->idx);
+    if (op->code == IR_ARG)
+        return lower_region_argument(L, fr->v, fr->idx);
+    if (op->code == IR_GET)
+        return lower_combined(L, fr->v, fr->idx);
     return op->code == IR_REDUCE ? lower_reduced(L, fr->v, fr->idx) : 0;
 }
 

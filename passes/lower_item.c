@@ -57,13 +57,13 @@ lower_item lower_item_store(lower *L, ir_id value, const ir_type *shape, uint32_
 static bool in_tile(const lower *L) { return lower_find_scope(L, LOWER_TILES) != 0; }
 
 /* A place for the first n axes of a reduction; in a tile only the last axis needs room, `full` says that it is there. */
-static ir_id new_place(lower *L, ir_dtype dtype, const lower_item *it, size_t n, const char *name) {
+ir_id lower_item_place(lower *L, ir_dtype dtype, const lower_item *it, size_t n, const char *name) {
     if (!in_tile(L))
         return lower_var(L, dtype, it->axes, n, name);
     return lower_var(L, dtype, (ir_dim[]){IR_DIM_TILE}, n == it->n_axes, name);
 }
 
-static lower_item start(lower *L, const lower_item *of, ir_id place, size_t n, ir_id value) {
+lower_item lower_item_start(lower *L, const lower_item *of, ir_id place, size_t n, ir_id value) {
     lower_item it = {.kind = LOWER_START, .place = place, .value = value, .n_axes = n};
     it.scalar_nest = of->scalar_nest || n < of->n_axes;
     if (in_tile(L) && n < of->n_axes)
@@ -82,19 +82,24 @@ static size_t begin_stream(lower *L, const lower_item *it, lower_item *starts) {
     lower_acc *acc = &L->acc[it->op];
     ir_dtype score = ir_at(L->k, it->score)->type.dtype;
     size_t n = 0;
-    acc->m = new_place(L, score, it, it->score_axes, "max");
-    starts[n++] = start(L, it, acc->m, it->score_axes, lower_const(L, score, ir_kind_identity(IR_KIND_MAX, score)));
-    acc->s = new_place(L, score, it, it->score_axes, "norm");
-    starts[n++] = start(L, it, acc->s, it->score_axes, lower_number(L, score, 0));
+    acc->m = lower_item_place(L, score, it, it->score_axes, "max");
+    starts[n++] =
+        lower_item_start(L, it, acc->m, it->score_axes, lower_const(L, score, ir_kind_identity(IR_KIND_MAX, score)));
+    acc->s = lower_item_place(L, score, it, it->score_axes, "norm");
+    starts[n++] = lower_item_start(L, it, acc->s, it->score_axes, lower_number(L, score, 0));
     if (it->reducer == IR_KIND_SOFTMAX) {
         ir_dtype value = ir_at(L->k, it->op)->type.dtype;
-        acc->var = new_place(L, value, it, it->n_axes, "acc");
-        starts[n++] = start(L, it, acc->var, it->n_axes, lower_number(L, value, 0));
+        acc->var = lower_item_place(L, value, it, it->n_axes, "acc");
+        starts[n++] = lower_item_start(L, it, acc->var, it->n_axes, lower_number(L, value, 0));
     }
     return n;
 }
 
 size_t lower_item_begin(lower *L, const lower_item *it, lower_item *starts) {
+    if (it->kind == LOWER_COMBINE) {
+        L->span = ir_at(L->k, it->op)->span;
+        return lower_combine_begin(L, it, starts);
+    }
     if (it->kind != LOWER_REDUCE)
         return 0;
     L->span = ir_at(L->k, it->op)->span;
@@ -109,16 +114,21 @@ size_t lower_item_begin(lower *L, const lower_item *it, lower_item *starts) {
     ir_kind primitive = it->reducer == IR_KIND_ARGMIN   ? IR_KIND_MIN
                         : it->reducer == IR_KIND_ARGMAX ? IR_KIND_MAX
                                                         : it->reducer;
-    acc->var = new_place(L, dtype, it, it->n_axes, is_arg(it->reducer) ? "best" : ir_kind_text(it->reducer));
-    starts[0] = start(L, it, acc->var, it->n_axes, lower_const(L, dtype, ir_kind_identity(primitive, dtype)));
+    acc->var = lower_item_place(L, dtype, it, it->n_axes, is_arg(it->reducer) ? "best" : ir_kind_text(it->reducer));
+    starts[0] =
+        lower_item_start(L, it, acc->var, it->n_axes, lower_const(L, dtype, ir_kind_identity(primitive, dtype)));
     if (!is_arg(it->reducer))
         return 1;
-    acc->edge = new_place(L, IR_I64, it, it->n_axes, "edge");
-    starts[1] = start(L, it, acc->edge, it->n_axes, lower_i64(L, -1));
+    acc->edge = lower_item_place(L, IR_I64, it, it->n_axes, "edge");
+    starts[1] = lower_item_start(L, it, acc->edge, it->n_axes, lower_i64(L, -1));
     return 2;
 }
 
 void lower_item_end(lower *L, const lower_item *it) {
+    if (it->kind == LOWER_COMBINE) {
+        L->span = ir_at(L->k, it->op)->span;
+        lower_combine_end(L, it);
+    }
     if (it->kind != LOWER_REDUCE || it->n_axes || is_stream(it->reducer))
         return;
     lower_acc *acc = &L->acc[it->op];
@@ -257,9 +267,13 @@ static void update_total(lower *L, const lower_item *it, const ir_id *axes) {
 void lower_item_at(lower *L, lower_item *it, size_t j, size_t first, const ir_id *axes) {
     if (it->kind == LOWER_REDUCE && is_stream(it->reducer) && j == (it->score_axes > first ? it->score_axes : first))
         update_stream(L, it, axes);
-    if (j != it->n_axes)
+    if (it->kind == LOWER_COMBINE)
+        lower_combine_at(L, it, j, first, axes);
+    if (j != it->n_axes || it->kind == LOWER_COMBINE)
         return;
-    if (it->kind == LOWER_REDUCE) {
+    if (it->kind == LOWER_MOVE) {
+        lower_combine_move(L, it, axes);
+    } else if (it->kind == LOWER_REDUCE) {
         update(L, it, axes);
     } else if (it->kind == LOWER_STORE) {
         store(L, it, axes);
@@ -267,8 +281,11 @@ void lower_item_at(lower *L, lower_item *it, size_t j, size_t first, const ir_id
         update_total(L, it, axes);
     } else {
         ir_id at[IR_MAX_RANK];
+        ir_id idx[IR_MAX_RANK] = {0};
         size_t n = place_index(L, it, it->n_axes, axes, at);
-        set(L, it->place, at, n, it->value);
+        if (it->from)
+            lower_index(L, &ir_at(L->k, it->from)->type, axes, idx);
+        set(L, it->place, at, n, it->from ? lower_eval(L, it->from, idx) : it->value);
     }
 }
 

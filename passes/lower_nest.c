@@ -57,16 +57,33 @@ static void close_walk(lower *L) {
         ir_set_int(L->m, ir_at(L->f, walk), IR_ATTR_LANES, IR_N_PARTIALS);
 }
 
+/* States that are no chain are set when all of their new values are known. */
+static void move_states(lower *L, const lower_item *items, size_t n) {
+    lower_item *moves = base_arena_new_array(L->scratch, lower_item, n);
+    size_t count = 0;
+    for (size_t i = 0; i < n; i++)
+        if (items[i].kind == LOWER_COMBINE && items[i].only != LOWER_ALL_VALUES) {
+            moves[count] = items[i];
+            moves[count].kind = LOWER_MOVE;
+            moves[count++].done = false;
+        }
+    lower_nests(L, moves, count, NULL, 0);
+}
+
 void lower_walk(lower *L, lower_item *items, size_t n, const ir_id *open, size_t n_open) {
     if (n == 0)
         return;
-    lower_item *starts = base_arena_new_array(L->scratch, lower_item, 3 * n);
-    size_t n_starts = 0;
+    size_t n_starts = 3 * n;
+    for (size_t i = 0; i < n; i++)
+        n_starts += items[i].kind == LOWER_COMBINE ? ir_at(L->k, items[i].op)->n_args : 0;
+    lower_item *starts = base_arena_new_array(L->scratch, lower_item, n_starts);
+    n_starts = 0;
     for (size_t i = 0; i < n; i++)
         n_starts += lower_item_begin(L, &items[i], starts + n_starts);
     lower_nests(L, starts, n_starts, open, n_open);
     lower_open(L, LOWER_EDGES, &L->row, 1);
     lower_nests(L, items, n, open, n_open);
+    move_states(L, items, n);
     close_walk(L);
     for (size_t i = 0; i < n; i++)
         lower_item_end(L, &items[i]);
@@ -80,7 +97,8 @@ typedef struct lower_list {
 
 static bool is_reduction(const lower *L, ir_id id, bool tiled) {
     const lower_info *in = &L->info[id];
-    return in->live && !in->empty && ir_at(L->k, id)->code == IR_REDUCE && in->tiled == tiled;
+    ir_opcode code = ir_at(L->k, id)->code;
+    return in->live && !in->empty && (code == IR_REDUCE || code == IR_COMBINE) && in->tiled == tiled;
 }
 
 static void add_stores(lower *L, lower_list *list, size_t result) {
@@ -95,15 +113,26 @@ static void add_stores(lower *L, lower_list *list, size_t result) {
 /* Results of a value with a walk of their own in the tiles are not of the whole stage. */
 static bool is_tiled_result(const lower *L, size_t i) { return L->info[L->ret->args[i]].tiled_level > 0; }
 
+static void add_reduction(lower *L, lower_list *list, ir_id id) {
+    const ir_op *op = ir_at(L->k, id);
+    lower_item *items = base_arena_new_array(L->scratch, lower_item, op->n_args + 1);
+    size_t n = 1;
+    if (op->code == IR_COMBINE)
+        n = lower_combine_items(L, id, items);
+    else
+        items[0] = lower_item_reduce(L, id);
+    for (size_t i = 0; i < n; i++)
+        base_push(L->scratch, list->items, list->n, list->cap, items[i]);
+}
+
 static bool add_whole_walk(lower *L, lower_list *list, uint32_t level) {
     bool more = false;
     for (size_t i = 0; i < L->k->body.n; i++) {
         ir_id id = L->k->body.ops[i];
         if (!is_reduction(L, id, false))
             continue;
-        lower_item it = lower_item_reduce(L, id);
         if (L->info[id].level == level)
-            base_push(L->scratch, list->items, list->n, list->cap, it);
+            add_reduction(L, list, id);
         more |= L->info[id].level > level;
     }
     for (size_t i = 0; i < L->k->n_results; i++) {
@@ -137,10 +166,8 @@ void lower_result_stage(lower *L) {
 static void add_tiled(lower *L, lower_list *list, const ir_type *shape) {
     for (size_t i = 0; i < L->k->body.n; i++) {
         ir_id id = L->k->body.ops[i];
-        if (is_reduction(L, id, true) && lower_same_axes(&ir_at(L->k, id)->type, shape)) {
-            lower_item it = lower_item_reduce(L, id);
-            base_push(L->scratch, list->items, list->n, list->cap, it);
-        }
+        if (is_reduction(L, id, true) && lower_same_axes(lower_reduce_shape(L, id), shape))
+            add_reduction(L, list, id);
     }
 }
 
@@ -200,8 +227,8 @@ void lower_tiled_stage(lower *L) {
         bool seen = false;
         for (size_t j = 0; j < i; j++)
             seen |= is_reduction(L, L->k->body.ops[j], true) &&
-                    lower_same_axes(&ir_at(L->k, L->k->body.ops[j])->type, &ir_at(L->k, id)->type);
+                    lower_same_axes(lower_reduce_shape(L, L->k->body.ops[j]), lower_reduce_shape(L, id));
         if (!seen)
-            run_tiles_of(L, &ir_at(L->k, id)->type);
+            run_tiles_of(L, lower_reduce_shape(L, id));
     }
 }

@@ -224,6 +224,70 @@ static ir_id to_shape(gen *g, ir_id id, const ir_type *shape) {
     return ir_emit1(&g->b, IR_BROADCAST, t, id);
 }
 
+/* ---- combine: a state of one to four values, of whatever shapes the kernel has ---- */
+static bool stretches_to(const ir_type *from, const ir_type *to) {
+    ir_type t;
+    if (!ir_broadcast(from, to, &t) || t.rank != to->rank) return false;
+    for (uint32_t i = 0; i < t.rank; i++)
+        if (t.dim[i] != to->dim[i]) return false;
+    return true;
+}
+
+/* A value of the region for the state: something computed if it fits, else a and b in one operation. */
+static ir_id next_state(gen *g, const ir_type *state, ir_id a, ir_id b) {
+    for (int tries = 0; tries < 4; tries++) {
+        ir_id v = g->values[g->n - 1 - diff_below(g->r, g->n < 4 ? g->n : 4)];
+        ir_type t = type_of(g, v);
+        if (t.dtype == state->dtype && stretches_to(&t, state)) return to_shape(g, v, state);
+    }
+    ir_opcode code = ir_kind_opcode(primitive_kind(g->r, state->dtype));
+    return ir_emit_elementwise(&g->b, code, (ir_id[]){a, b}, 2);
+}
+
+static void fill_region(gen *g, ir_id combine, const ir_type *states, int n) {
+    ir_region *outer = g->b.r;
+    gen inner = *g;
+    ir_id args[8], next[4];
+    inner.b.r = ir_at(g->f, combine)->region = ir_region_new(g->m);
+    inner.n = 0;
+    for (int i = 0; i < 2 * n; i++) {
+        ir_type t = states[i % n];
+        t.space = IR_EDGE;
+        args[i] = ir_emit(&inner.b, IR_ARG, t, NULL, 0);
+        ir_set_int(g->m, ir_at(g->f, args[i]), IR_ATTR_INDEX, i);
+    }
+    for (int i = 0; i < 2 * n; i++) keep(&inner, args[i]);
+    if (diff_chance(g->r, 60)) add_constant(&inner);
+    for (int64_t steps = diff_below(g->r, 8); steps > 0; steps--) add_elementwise(&inner);
+    for (int i = 0; i < n; i++) next[i] = next_state(&inner, &states[i], args[i], args[n + i]);
+    ir_emit(&inner.b, IR_YIELD, (ir_type){.dtype = IR_NONE}, next, (size_t)n);
+    g->b.r = outer;
+}
+
+static void add_combine(gen *g) {
+    ir_id args[8];
+    ir_type states[4];
+    int n = 1 + (int)diff_below(g->r, 4);
+    for (int i = 0; i < n; i++) {
+        args[n + i] = pick(g);
+        states[i] = type_of(g, args[n + i]);
+        states[i].space = IR_UNIFORM;
+        args[i] = ir_emit_const(&g->b, states[i], diff_value(g->r, states[i].dtype));
+    }
+    ir_id id = ir_emit(&g->b, IR_COMBINE, ir_scalar(IR_TUPLE), args, (size_t)(2 * n));
+    bool scalar = true;
+    for (int i = 0; i < n; i++)
+        for (uint32_t k = 0; k < states[i].rank; k++) scalar = scalar && states[i].dim[k] == 1;
+    if (scalar && diff_chance(g->r, 70)) ir_set_int(g->m, ir_at(g->f, id), IR_ATTR_LANES, IR_N_PARTIALS);
+    fill_region(g, id, states, n);
+    for (int i = 0; i < n; i++) {
+        states[i].space = IR_ROW;
+        ir_id get = ir_emit1(&g->b, IR_GET, states[i], id);
+        ir_set_int(g->m, ir_at(g->f, get), IR_ATTR_INDEX, i);
+        keep(g, get);
+    }
+}
+
 static void add_degree(gen *g) {
     ir_type t = ir_scalar(IR_I64);
     t.space = IR_ROW;
@@ -234,7 +298,8 @@ static void grow(gen *g) {
     int64_t k = diff_below(g->r, 100);
     if (k < 56) add_elementwise(g);
     else if (k < 66) add_fold(g);
-    else if (k < 86) add_reduce(g);
+    else if (k < 80) add_reduce(g);
+    else if (k < 86) add_combine(g);
     else if (k < 91) add_constant(g);
     else if (k < 94) add_degree(g);
     else if (k < 97) keep(g, to_shape(g, pick(g), &g->base));
