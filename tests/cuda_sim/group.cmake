@@ -13,7 +13,7 @@ if(NOT TIGA_SANITIZE MATCHES "thread")
   target_link_libraries(test_cuda_sim PRIVATE cuda_sim PkgConfig::CRITERION)
   target_compile_definitions(test_cuda_sim PRIVATE SIM_WORK_DIR="${CMAKE_BINARY_DIR}")
   add_test(NAME cuda_sim.device COMMAND test_cuda_sim --quiet)
-  set_tests_properties(cuda_sim.device PROPERTIES TIMEOUT 120 LABELS cuda_sim)
+  set_tests_properties(cuda_sim.device PROPERTIES TIMEOUT 600 LABELS cuda_sim)
 
   # emitted kernels on it, and through NVRTC
   add_executable(test_cuda_emitted ${sim_dir}/test_emitted.c ${sim_dir}/emitted.c ${sim_dir}/sim_loop.c)
@@ -26,7 +26,7 @@ if(NOT TIGA_SANITIZE MATCHES "thread")
     target_compile_definitions(test_cuda_${test} PRIVATE SIM_WORK_DIR="${CMAKE_BINARY_DIR}"
                                                          TIGA_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
     add_test(NAME cuda_sim.${test} COMMAND test_cuda_${test} --quiet)
-    set_tests_properties(cuda_sim.${test} PROPERTIES TIMEOUT 300 LABELS cuda_sim)
+    set_tests_properties(cuda_sim.${test} PROPERTIES TIMEOUT 600 LABELS cuda_sim)
   endforeach()
   # NVRTC's thread storage makes the leak checker itself fall over
   set_tests_properties(cuda_sim.nvrtc PROPERTIES ENVIRONMENT LSAN_OPTIONS=use_tls=0)

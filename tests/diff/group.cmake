@@ -14,9 +14,9 @@ if(TIGA_COMPILER AND TARGET cuda_sim)
   endif()
   add_test(NAME diff.first COMMAND diff_test --seed 1000 --functions ${functions} ${cuda})
   add_test(NAME diff.second COMMAND diff_test --seed 2000 --functions ${functions} ${cuda})
-  set_tests_properties(diff.first diff.second PROPERTIES TIMEOUT 900 LABELS diff)
+  set_tests_properties(diff.first diff.second PROPERTIES TIMEOUT 1800 LABELS diff)
 
   # The C of a batch under other compilers than the one inside, as C11 and as C++17, with warnings as errors.
   add_test(NAME diff.compilers COMMAND ${CMAKE_CURRENT_LIST_DIR}/compilers.sh $<TARGET_FILE:diff_test> 4000)
-  set_tests_properties(diff.compilers PROPERTIES TIMEOUT 300 LABELS diff)
+  set_tests_properties(diff.compilers PROPERTIES TIMEOUT 600 LABELS diff)
 endif()

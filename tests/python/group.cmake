@@ -8,7 +8,7 @@ if(TIGA_COMPILER AND NOT TIGA_SANITIZE) # Python is not instrumented
   set(env_bare_ctypes TIGA_TEST_NUMPY=off TIGA_PYTHON_EXTENSION=off)
   foreach(way fast ctypes bare bare_ctypes)
     add_test(NAME python.${way} COMMAND ${TIGA_PYTHON} -m unittest -q WORKING_DIRECTORY ${python_dir})
-    set_tests_properties(python.${way} PROPERTIES TIMEOUT 300 LABELS python ENVIRONMENT
+    set_tests_properties(python.${way} PROPERTIES TIMEOUT 600 LABELS python ENVIRONMENT
       "TIGA_BUILD=${CMAKE_BINARY_DIR};PYTHONDONTWRITEBYTECODE=1;${env_${way}}")
   endforeach()
 endif()
