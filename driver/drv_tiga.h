@@ -25,6 +25,7 @@ typedef struct drv_source_options {
     const char **defines; /* "F=64" */
     size_t n_defines;
     int opt_level;
+    bool no_cache;
 } drv_source_options;
 bool drv_is_source(const char *path); /* .tg or .ir */
 /* Opens libtigac, compiles, loads. Exit code; *seconds: the compilation. */

@@ -21,6 +21,7 @@ enum {
     O_EDGE_ORDER,
     O_DEFINE,
     O_LEVEL,
+    O_NO_CACHE,
     O_HELP,
     O_H,
     O_COUNT
@@ -42,6 +43,8 @@ static const drv_arg options[O_COUNT] = {
     [O_EDGE_ORDER] = {"--edge-order", DRV_VALUE, "ORDER", "rows (default) or file: order of .npy arrays of edges"},
     [O_DEFINE] = {"-D", DRV_VALUE, "NAME=N", "model.tg: fixes a dimension"},
     [O_LEVEL] = {"-O", DRV_VALUE, "LEVEL", "model.tg: 0 .. 3 (2)"},
+    [O_NO_CACHE] = {"--no-cache", DRV_FLAG, NULL,
+                    "model.tg: compiles even what was compiled before, and keeps nothing"},
     [O_HELP] = {"--help", DRV_FLAG, NULL, "this text"},
     [O_H] = {"-h", DRV_FLAG, NULL, NULL},
 };
@@ -60,7 +63,7 @@ typedef struct run {
     const char *defines[MAX_VALUES];
     size_t n_inputs, n_graphs, n_outputs, n_defines;
     int64_t top, threads, repeat, level;
-    bool stats, help, file_order, has_level;
+    bool stats, help, file_order, has_level, no_cache;
     base_str err;
     /* what it became */
     tiga_context *ctx;
@@ -151,6 +154,9 @@ static bool set(run *r, int option, const char *value) {
     case O_LEVEL:
         r->has_level = true;
         return drv_args_int("-O", value, 0, 3, &r->level, &r->err);
+    case O_NO_CACHE:
+        r->no_cache = true;
+        return true;
     case O_HELP:
     case O_H:
         r->help = true;
@@ -198,13 +204,16 @@ static int unknown_function(run *r) {
 
 static int load_module(run *r) {
     bool source = drv_is_source(r->model);
-    if (!source && (r->n_defines || r->has_level))
+    if (!source && (r->n_defines || r->has_level || r->no_cache))
         return drv_complain(EXIT_USAGE, "%s is for a source file (model.tg); '%s' is compiled already",
-                            r->n_defines ? "-D" : "-O", r->model);
+                            r->n_defines   ? "-D"
+                            : r->has_level ? "-O"
+                                           : "--no-cache",
+                            r->model);
     double began = drv_seconds();
     int code = EXIT_OK;
     if (source) {
-        drv_source_options o = {r->defines, r->n_defines, (int)r->level};
+        drv_source_options o = {r->defines, r->n_defines, (int)r->level, r->no_cache};
         code = drv_load_source(r->ctx, r->model, &o, &r->module, &r->compile_seconds);
     } else {
         tiga_status s = tiga_module_load(r->ctx, r->model, &r->module);

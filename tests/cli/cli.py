@@ -23,6 +23,9 @@ class CliTest(unittest.TestCase):
         self._folder = tempfile.TemporaryDirectory(prefix="tiga-cli-")
         self.addCleanup(self._folder.cleanup)
         self.dir = Path(self._folder.name)
+        cache = tempfile.TemporaryDirectory(prefix="tiga-cli-cache-")
+        self.addCleanup(cache.cleanup)
+        self.cache = Path(cache.name)
 
     def write(self, name, text):
         path = self.dir / name
@@ -32,7 +35,7 @@ class CliTest(unittest.TestCase):
     def run_tool(self, tool, *args, stdin="", env=None):
         return subprocess.run([str(tool), *map(str, args)], cwd=self.dir, capture_output=True, timeout=120,
                               input=stdin if isinstance(stdin, bytes) else stdin.encode(),
-                              env={**os.environ, **(env or {})})
+                              env={**os.environ, "TIGA_CACHE_DIR": str(self.cache), **(env or {})})
 
     def ok(self, tool, *args, **more):
         r = self.run_tool(tool, *args, **more)

@@ -174,6 +174,24 @@ program big[A, B](g: graph, a: f32[g.src, A], b: f32[g.src, B]) -> f32[g.dst] {
         self.write("bad.tg", "kernel")
         self.fails(1, TIGA, "run", "bad.tg", "k", "--stats", says="bad.tg:1:")
 
+    def test_source_is_compiled_once(self):
+        def entries():
+            return sorted(p.name for p in self.cache.iterdir() if p.stat().st_size)
+        args = ["m.tg", *self.base[1:], "--edge", "w=@", "-o", "out.npy"]
+        self.ok(TIGA, "run", *args, "--no-cache")
+        self.assertEqual(entries(), [])
+        self.ok(TIGA, "run", *args)
+        first = entries()
+        self.assertEqual(len(first), 1)
+        self.ok(TIGA, "run", *args)
+        self.assertEqual(entries(), first)
+        np.testing.assert_allclose(np.load(self.dir / "out.npy"), self.want(VALUES), rtol=1e-6)
+        self.ok(TIGA, "run", *args, "-D", f"F={self.F}")
+        self.assertEqual(len(entries()), 2)
+        self.write("bad.tg", "kernel k(src x: f32) -> f32 { return src.x }\n")
+        texts = [self.fails(1, TIGA, "run", "bad.tg", "k", "--stats", says="bad.tg:1:") for _ in range(2)]
+        self.assertEqual(texts[0], texts[1])
+
     def test_stats(self):
         stats = self.stats(*self.base, "--edge", "w=@", "--threads=2", "--repeat", "3")
         self.assertEqual(stats["edges"], 5)
@@ -242,6 +260,7 @@ program big[A, B](g: graph, a: f32[g.src, A], b: f32[g.src, B]) -> f32[g.dst] {
             (2, [*self.base, *w, "--thread=2"], "did you mean '--threads'?"),
             (2, [*self.base, *w, "--threads=0"], "from 1"),
             (2, [*self.base, *w, "-D", "F=4"], "compiled already"),
+            (2, [*self.base, *w, "--no-cache"], "--no-cache is for a source file"),
             (1, [*self.base[:-1], "bias=3", *w], "open dimension"),
             (1, [*self.base[:-1], "bias=none.npy", *w], "none.npy"),
             (1, [*self.base[:-1], "bias=@indegree", *w], "'@indegree'"),
