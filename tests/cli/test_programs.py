@@ -1,0 +1,233 @@
+"""Examples that are programs: solvers, walks, labels, paths, networks. Each against SciPy, a plain loop, or a published number."""
+import unittest
+
+import numpy as np
+import scipy.sparse as sp
+import scipy.sparse.linalg
+from scipy.sparse import csgraph
+
+from cli import SOURCE, TIGA, CliTest
+
+EXAMPLES = SOURCE / "examples"
+
+
+def matrix(n, degree, seed, symmetric=False):
+    """Random edges without loops; row i has the edges that come in at i."""
+    a = sp.random(n, n, density=degree / n, random_state=seed, dtype=np.float32)
+    a.setdiag(0)
+    a = sp.csr_matrix(a + a.T if symmetric else a)
+    a.eliminate_zeros()
+    a.sort_indices()
+    return a
+
+
+class Programs(CliTest):
+    def run_example(self, file, function, graph, results, threads=None, **fields):
+        """fields: ROLE_NAME = array, number or text; results: names, "" for the one without a name."""
+        sp.save_npz(self.dir / "g.npz", sp.csr_matrix(graph))
+        args = [EXAMPLES / file, function, "--graph", "g.npz"]
+        for field, value in fields.items():
+            role, name = field.split("_", 1)
+            if isinstance(value, np.ndarray):
+                np.save(self.dir / f"in_{name}.npy", value)
+                value = f"in_{name}.npy"
+            args += [f"--{role}", f"{name}={value}"]
+        for r in results:
+            args += ["-o", f"{r}={r}.npy" if r else "out.npy"]
+        self.ok(TIGA, "run", *args, *(["--threads", threads] if threads else []))
+        return [np.load(self.dir / f"{r or 'out'}.npy") for r in results]
+
+    # ---- solvers ----
+    def test_poisson(self):
+        n, h = 7, 1 / 8
+        a = sp.diags([-1.0, 2.0, -1.0], [-1, 0, 1], (n, n), format="csr", dtype=np.float32) / np.float32(h * h)
+        x, residual, rounds = self.run_example("solvers.tg", "cg", a, ["x", "residual", "rounds"], edge_a="@",
+                                               dst_b=np.ones(n, np.float32), param_tol=1e-6, param_limit=100)
+        at = np.arange(1, n + 1) * h
+        np.testing.assert_allclose(x, at * (1 - at) / 2, rtol=1e-5)
+        self.assertLessEqual(rounds, 7)
+        self.assertLess(residual, 1e-5)
+
+    def test_cg(self):
+        n = 300
+        a = matrix(n, 6, 1, symmetric=True)
+        a = sp.csr_matrix(a + sp.diags(np.asarray(a.sum(axis=1)).ravel() + 1), dtype=np.float32)
+        b = np.random.default_rng(1).standard_normal(n, dtype=np.float32)
+        want = sp.linalg.spsolve(sp.csc_matrix(a, dtype=np.float64), b.astype(np.float64))
+        for threads in (1, 3):
+            x, residual, rounds = self.run_example("solvers.tg", "cg", a, ["x", "residual", "rounds"], threads, edge_a="@",
+                                                   dst_b=b, param_tol=1e-6, param_limit=500)
+            np.testing.assert_allclose(x, want, atol=2e-5)
+            self.assertLess(residual, 1e-6 * np.linalg.norm(b) * 1.01)
+            self.assertTrue(2 < rounds < 100)
+        _, _, rounds = self.run_example("solvers.tg", "cg", a, ["x", "residual", "rounds"], edge_a="@", dst_b=b,
+                                        param_tol=1e-6, param_limit=3)
+        self.assertEqual(rounds, 3)
+
+    def test_bicgstab(self):
+        n = 200
+        a = matrix(n, 6, 2)
+        a = sp.csr_matrix(a + sp.diags(np.asarray(a.sum(axis=1)).ravel() + 1), dtype=np.float32)
+        b = np.random.default_rng(2).standard_normal(n, dtype=np.float32)
+        want = sp.linalg.spsolve(sp.csc_matrix(a, dtype=np.float64), b.astype(np.float64))
+        x, residual, rounds = self.run_example("solvers.tg", "bicgstab", a, ["x", "residual", "rounds"], edge_a="@", dst_b=b,
+                                               param_tol=1e-5, param_limit=200)
+        np.testing.assert_allclose(x, want, atol=1e-4)
+        self.assertTrue(2 < rounds < 100)
+        x, residual, rounds = self.run_example("solvers.tg", "bicgstab", a, ["x", "residual", "rounds"], edge_a="@",
+                                               dst_b=np.zeros(n, np.float32), param_tol=1e-5, param_limit=200)
+        self.assertEqual((np.abs(x).max(), residual, rounds), (0, 0, 0))
+
+    def test_jacobi(self):
+        n = 250
+        a = matrix(n, 5, 3)
+        diagonal = (np.asarray(a.sum(axis=1)).ravel() * 2 + 1).astype(np.float32)
+        b = np.random.default_rng(3).standard_normal(n, dtype=np.float32)
+        x, rounds = self.run_example("solvers.tg", "jacobi", a, ["x", "rounds"], edge_a="@", dst_diagonal=diagonal, dst_b=b,
+                                     param_tol=1e-7, param_limit=500)
+        want = sp.linalg.spsolve(sp.csc_matrix(a.astype(np.float64) + sp.diags(diagonal.astype(np.float64))), b)
+        np.testing.assert_allclose(x, want, atol=1e-5)
+        self.assertTrue(3 < rounds < 100)
+
+    def test_picard(self):
+        n, omega = 120, 0.7
+        a = matrix(n, 4, 4, symmetric=True)
+        rng = np.random.default_rng(4)
+        mass = (1 + rng.random(n)).astype(np.float32)
+        f = (10 * rng.standard_normal(n)).astype(np.float32)
+        u, change, rounds = self.run_example("picard.tg", "picard", a, ["u", "change", "rounds"], edge_w="@", dst_mass=mass,
+                                             dst_f=f, param_omega=omega, param_tol=1e-5, param_limit=500)
+        self.assertLessEqual(change, 1e-5)
+        i, j, w = np.repeat(np.arange(n), np.diff(a.indptr)), a.indices, a.data.astype(np.float64)
+        v = np.zeros(n)
+        for _ in range(int(rounds)):
+            k = w / (1 + (v[i] - v[j]) ** 2)
+            new = (f + np.bincount(i, k * v[j], n)) / (mass + np.bincount(i, k, n))
+            v += omega * (new - v)
+        np.testing.assert_allclose(u, v, atol=1e-4)
+        d = v[i] - v[j]
+        np.testing.assert_allclose(mass * v + np.bincount(i, w / (1 + d * d) * d, n), f, atol=1e-3)
+
+    # ---- ranks, walks, labels, paths ----
+    def test_pagerank_of_four_pages(self):
+        links = [(0, 1), (0, 2), (1, 2), (2, 0), (3, 2)]  # from, to
+        a = sp.csr_matrix((np.ones(5, np.float32), ([t for _, t in links], [s for s, _ in links])), shape=(4, 4))
+        r, = self.run_example("pagerank.tg", "pagerank", a, [""], src_outdeg="@outdegree", param_d=0.85, param_rounds=20)
+        want = np.full(4, 0.25)
+        for _ in range(20):
+            new = np.full(4, 0.15 / 4)
+            for s, t in links:
+                new[t] += 0.85 * want[s] / sum(x == s for x, _ in links)
+            want = new
+        np.testing.assert_allclose(r, want, rtol=1e-5)
+        self.assertAlmostEqual(float(r.sum()), 1, places=5)
+
+    def test_random_walk(self):
+        n, k = 80, 5
+        a = matrix(n, 3, 5)
+        x = np.random.default_rng(5).standard_normal((n, 7), dtype=np.float32)
+        last, mean = self.run_example("random_walk.tg", "random_walk", a, ["last", "mean"], dst_x=x, param_k=k)
+        degree = np.diff(a.indptr)
+        p = sp.diags(np.divide(1, degree, out=np.zeros(n), where=degree > 0)) @ (a != 0).astype(np.float64)
+        powers = [x.astype(np.float64)]
+        for _ in range(k):
+            powers.append(p @ powers[-1])
+        np.testing.assert_allclose(last, powers[-1], atol=1e-6)
+        np.testing.assert_allclose(mean, sum(powers) / (k + 1), atol=1e-6)
+
+    def test_label_propagation(self):
+        n, c, alpha = 90, 3, 0.9
+        a = matrix(n, 3, 6, symmetric=True)
+        seed = np.zeros((n, c), np.float32)
+        seed[np.arange(0, n, 10), np.arange(0, n, 10) // 10 % c] = 1
+        y, = self.run_example("label_propagation.tg", "spread", a, [""], dst_seed=seed, param_alpha=alpha, param_rounds=30)
+        want = seed.astype(np.float64)
+        for _ in range(30):
+            around = np.zeros((n, c))
+            for i in range(n):
+                row = a.indices[a.indptr[i]:a.indptr[i + 1]]
+                if len(row):
+                    around[i] = want[row].mean(axis=0)
+            want = alpha * around + (1 - alpha) * seed
+        np.testing.assert_allclose(y, want, atol=1e-6)
+
+    def test_components(self):
+        n = 200
+        a = matrix(n, 0.7, 7, symmetric=True)
+        label, rounds = self.run_example("label_propagation.tg", "components", a, ["label", "rounds"],
+                                         dst_label=np.arange(n, dtype=np.int64))
+        count, of = csgraph.connected_components(a)
+        self.assertEqual(len(set(label)), count)
+        for k in range(count):
+            self.assertEqual(set(label[of == k]), {np.flatnonzero(of == k).min()})
+        self.assertTrue(1 < rounds < n)
+
+    def test_bellman_ford(self):
+        n = 150
+        a = matrix(n, 3, 8)
+        a.data -= np.float32(0.02)  # some negative edges
+        start = np.full(n, np.inf, np.float32)
+        start[0] = 0
+        d, via, settled = self.run_example("bellman_ford.tg", "bellman_ford", a, ["d", "via", "settled"], edge_w="@",
+                                           dst_start=start)
+        want = csgraph.bellman_ford(sp.csr_matrix(a.T, dtype=np.float64), indices=0)
+        self.assertTrue(settled)
+        np.testing.assert_allclose(d, want, atol=1e-5)
+        self.assertTrue(np.isinf(want).any() and a.data.min() < 0)
+        for i in np.flatnonzero(via >= 0):
+            self.assertAlmostEqual(float(d[via[i]] + a[i, via[i]]), float(d[i]), places=5)
+        self.assertTrue(((via >= 0) == np.isfinite(d))[1:].all())
+        loop = sp.csr_matrix(np.array([[0, -1], [0.5, 0]], np.float32))
+        _, _, settled = self.run_example("bellman_ford.tg", "bellman_ford", loop, ["d", "via", "settled"], edge_w="@",
+                                         dst_start=np.array([0, np.inf], np.float32))
+        self.assertFalse(settled)
+
+    def test_stencil(self):
+        n = 5
+        cells = np.arange(n * n).reshape(n, n)
+        around = [cells, np.roll(cells, 1, 0), np.roll(cells, -1, 0), np.roll(cells, 1, 1), np.roll(cells, -1, 1)]
+        to = np.tile(cells.ravel(), 5)
+        a = sp.csr_matrix((np.ones(125, np.float32), (to, np.concatenate([c.ravel() for c in around]))))
+        out, = self.run_example("stencil.tg", "stencil_mean", a, [""], src_x=np.arange(25, dtype=np.float32))
+        self.assertEqual(out.reshape(n, n)[2, 2], 12.0)
+        self.assertEqual(out.reshape(n, n)[0, 0], 6.0)
+
+    # ---- networks ----
+    def test_gcn(self):
+        n, k, h, c = 60, 8, 6, 3
+        a = matrix(n, 4, 9)
+        rng = np.random.default_rng(9)
+        x, w1, b1, w2, b2 = (rng.standard_normal(s, dtype=np.float32) for s in [(n, k), (h, k), h, (c, h), c])
+        out, = self.run_example("gcn.tg", "gcn", a, [""], dst_x=x, param_W1=w1, param_b1=b1, param_W2=w2, param_b2=b2)
+        d = sp.diags(1 / np.sqrt(np.diff(a.indptr) + 1.0))
+        p = d @ ((a != 0).astype(np.float64) + sp.eye(n)) @ d
+        hidden = np.maximum(p @ (x @ w1.T.astype(np.float64)) + b1, 0)
+        np.testing.assert_allclose(out, p @ (hidden @ w2.T) + b2, atol=2e-5)
+
+    def test_gat(self):
+        n, k, h, f, c = 50, 6, 3, 4, 5
+        a = sp.csr_matrix(matrix(n, 4, 10) + sp.eye(n), dtype=np.float32)
+        rng = np.random.default_rng(10)
+        shapes = {"x": (n, k), "W1": (h, f, k), "s1": (h, f), "d1": (h, f), "W2": (c, h, f), "s2": (c,), "d2": (c,)}
+        v = {name: rng.standard_normal(s, dtype=np.float32) for name, s in shapes.items()}
+        out, = self.run_example("gat.tg", "gat", a, [""], **{("dst_" if s == "x" else "param_") + s: v[s] for s in v})
+
+        def attend(z, s, d):  # z [n, heads, features]
+            y = np.zeros_like(z)
+            for i in range(n):
+                row = a.indices[a.indptr[i]:a.indptr[i + 1]]
+                score = (z[row] * s).sum(-1) + (z[i] * d).sum(-1)
+                score = np.where(score > 0, score, 0.2 * score)
+                p = np.exp(score - score.max(axis=0))
+                y[i] = ((p / p.sum(axis=0))[:, :, None] * z[row]).sum(axis=0)
+            return y
+
+        v = {name: array.astype(np.float64) for name, array in v.items()}
+        hidden = attend(np.einsum("hfk,nk->nhf", v["W1"], v["x"]), v["s1"], v["d1"])
+        hidden = np.where(hidden > 0, hidden, np.expm1(hidden))
+        want = attend(np.einsum("chf,nhf->nc", v["W2"], hidden)[:, None, :], v["s2"], v["d2"])[:, 0]
+        np.testing.assert_allclose(out, want, atol=1e-4)
+
+
+if __name__ == "__main__":
+    unittest.main()
