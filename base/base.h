@@ -169,6 +169,12 @@ void base_inject_kill_at(base_inject_kind kind,
 uint64_t base_inject_count(base_inject_kind kind);
 bool base_inject_hit(base_inject_kind kind); /* counts one call; true: this one must fail */
 
+/* ---- half.c: 16-bit floats.  Narrowing rounds once, to nearest even; NaN stays NaN, subnormals are kept. ---------- */
+float base_f32_from_f16(uint16_t h);
+uint16_t base_f16_from_f32(float x);
+float base_f32_from_bf16(uint16_t h);
+uint16_t base_bf16_from_f32(float x);
+
 #ifdef __cplusplus
 }
 #endif

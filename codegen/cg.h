@@ -41,15 +41,16 @@ const char *cg_identifier(base_arena *arena, const char *want);
 bool cg_is_reserved(const char *word);
 
 /* ---- cg_expr.c: scalar operations as C expressions ---------------------------------------------------------------- */
-#define CG_DTYPES 5 /* IR_BOOL .. IR_F64 */
+#define CG_DTYPES IR_DTYPE_COUNT
 typedef struct cg_helpers {
     bool scalar[IR_OP_COUNT][CG_DTYPES][CG_DTYPES]; /* operation, dtype of the operands, dtype of the result */
     bool collapse[IR_KIND_COUNT_][CG_DTYPES]; /* the tree over 16 partial results */
     bool arg_better[IR_KIND_COUNT_][CG_DTYPES]; /* does (value, edge) win under argmin / argmax */
     bool math, source;
+    bool cuda; /* written for CUDA */
 } cg_helpers;
 
-const char *cg_ctype(ir_dtype t); /* of a value: bool int32_t int64_t float double */
+const char *cg_ctype(ir_dtype t); /* of a value: bool int32_t float ...; uint16_t for f16 and bf16, which are bits */
 const char *cg_storage(ir_dtype t); /* of an array element: uint8_t for bool */
 /* The number of the array element type in abi.h is the number in ir_dtype. */
 const char *cg_const(base_arena *arena, ir_dtype t, ir_scalar_value v); /* an operand: needs no parentheses */
@@ -64,6 +65,11 @@ ir_opcode cg_kind_op(ir_kind k);
 /* The inline functions in use. Written with TIGA_FN in front, which the prelude defines (static inline; in CUDA static
  * __device__).  Needs INFINITY, NAN, INT32_MIN ... and the names of the C mathematics library. */
 void cg_emit_helpers(cg_text *w, const cg_helpers *h);
+/* cg_half.c: casts between f32 and the 16-bit floats */
+bool cg_is_half_cast(ir_opcode code, ir_dtype in, ir_dtype to);
+void cg_half_prelude(base_str *out, bool cuda); /* before the first of them */
+void cg_half_cast(base_str *out, ir_dtype in, ir_dtype to, bool cuda);
+void cg_half_vector(base_str *out, cg_helpers *h, base_arena *arena, ir_dtype in, ir_dtype to, int n);
 /* Does the expression of this operation call the C library's mathematics? "expf"; NULL: it does not. */
 const char *cg_libm(ir_opcode code, ir_dtype in);
 

@@ -204,34 +204,39 @@ static bool function(cg_cuda *c, const char *name, cg_text *out) {
 
 static bool commutes(int k) { return k == IR_KIND_SUM || k == IR_KIND_PROD || k == IR_KIND_AND || k == IR_KIND_OR; }
 
+/* Shuffles move 32 or 64 bits. */
+static const char *shuffled_as(ir_dtype t) { return ir_dtype_bytes(t) < 4 ? "(int)" : ""; }
+
+static const char *shuffled_back(ir_dtype t) { return t == IR_I8 ? "(int8_t)" : t == IR_U8 ? "(uint8_t)" : ""; }
+
 static void team_tree(cg_text *w, int k, ir_dtype t, cg_helpers *h) {
     base_arena *arena = base_arena_new();
     BASE_CHECK(arena);
-    const char *type = cg_ctype(t), *as = t == IR_BOOL ? "(int)" : "", *back = t == IR_BOOL ? " != 0" : "",
+    const char *type = cg_ctype(t), *as = shuffled_as(t), *back = t == IR_BOOL ? " != 0" : "",
                *args[2] = {"v", "other"};
     bool atom;
     cg_open(w, "TIGA_FN %s tiga_team_%s_%s(unsigned mask, %s v)", type, ir_kind_text((ir_kind)k), ir_dtype_text(t),
             type);
     cg_line(w, "#pragma unroll");
     cg_open(w, "for (int d = 8; d > 0; d /= 2)");
-    cg_line(w, "const %s other = __shfl_xor_sync(mask, %sv, d, 16)%s;", type, as, back);
+    cg_line(w, "const %s other = %s__shfl_xor_sync(mask, %sv, d, 16)%s;", type, shuffled_back(t), as, back);
     cg_line(w, "v = %s;", cg_expr(h, arena, cg_kind_op((ir_kind)k), t, t, args, &atom));
     cg_close(w, "");
     if (commutes(k))
         cg_line(w, "return v; /* the order of two operands does not matter: all lanes have the same */");
     else
-        cg_line(w, "return __shfl_sync(mask, %sv, 0, 16)%s;", as, back);
+        cg_line(w, "return %s__shfl_sync(mask, %sv, 0, 16)%s;", shuffled_back(t), as, back);
     cg_close(w, "");
     base_arena_free(arena);
 }
 
 static void team_arg_tree(cg_text *w, int k, ir_dtype t) {
     const char *type = cg_ctype(t), *kind = ir_kind_text((ir_kind)k), *name = ir_dtype_text(t);
-    const char *as = t == IR_BOOL ? "(int)" : "", *back = t == IR_BOOL ? " != 0" : "";
+    const char *as = shuffled_as(t), *back = t == IR_BOOL ? " != 0" : "";
     cg_open(w, "TIGA_FN int64_t tiga_team_%s_%s(unsigned mask, %s v, int64_t e)", kind, name, type);
     cg_line(w, "#pragma unroll");
     cg_open(w, "for (int d = 8; d > 0; d /= 2)");
-    cg_line(w, "const %s other = __shfl_xor_sync(mask, %sv, d, 16)%s;", type, as, back);
+    cg_line(w, "const %s other = %s__shfl_xor_sync(mask, %sv, d, 16)%s;", type, shuffled_back(t), as, back);
     cg_line(w, "const int64_t other_e = __shfl_xor_sync(mask, e, d, 16);");
     cg_open(w, "if (tiga_%s_%s(other, other_e, v, e))", kind, name);
     cg_line(w, "v = other;");
@@ -259,6 +264,7 @@ static void team_trees(cg_text *w, bool (*used)[CG_DTYPES], cg_helpers *h) {
 static const char prelude[] = "#ifdef __CUDACC_RTC__\n"
                               "typedef signed char int8_t;\n"
                               "typedef unsigned char uint8_t;\n"
+                              "typedef unsigned short uint16_t;\n"
                               "typedef int int32_t;\n"
                               "typedef unsigned int uint32_t;\n"
                               "typedef long long int64_t;\n"
@@ -307,6 +313,7 @@ bool cg_emit_cuda(const ir_module *m, const cg_options *o, base_str *out, base_s
     if (!arena)
         return cg_fail(err, "out of memory");
     cg_helpers *h = base_arena_new_array(arena, cg_helpers, 1);
+    h->cuda = true;
     bool(*trees)[CG_DTYPES] = base_arena_alloc(arena, sizeof(bool[IR_KIND_COUNT_][CG_DTYPES]));
     base_str kernels = {0}, tree_text = {0};
     bool ok = loops(m, arena, h, trees, &(cg_text){&kernels, 0}, err);

@@ -10,7 +10,7 @@ const char *cg_ctype(ir_dtype t) { return t == IR_BOOL ? "bool" : cg_storage(t);
 
 const char *cg_storage(ir_dtype t) {
     switch (t) {
-#define IR_DTYPE(NAME, text, ctype, bytes, is_float, npy)                                                              \
+#define IR_DTYPE(NAME, text, ctype, bytes, family, npy)                                                                \
     case IR_##NAME:                                                                                                    \
         return #ctype;
 #include "ir/ir_types.def"
@@ -60,7 +60,12 @@ const char *cg_const(base_arena *arena, ir_dtype t, ir_scalar_value v) {
     case IR_BOOL:
         return v.i ? "true" : "false";
     case IR_I32:
+    case IR_I8:
+    case IR_U8:
         return int_const(arena, (int32_t)v.i, false);
+    case IR_F16:
+    case IR_BF16:
+        return base_arena_printf(arena, "0x%04x", (unsigned)(v.i & 0xffff));
     case IR_I64:
         return int_const(arena, v.i, true);
     case IR_F32:
@@ -207,6 +212,17 @@ static const char *self_compare(base_arena *arena, ir_opcode code, const char *a
 static const char *cast_expr(cg_helpers *h, base_arena *arena, ir_dtype in, ir_dtype out, const char *a, bool *atom) {
     if (in == out)
         return *atom = true, a;
+    if (ir_dtype_is_half(in) || (ir_dtype_is_half(out) && in == IR_F32)) {
+        ir_dtype to = ir_dtype_is_half(in) ? IR_F32 : out;
+        h->scalar[IR_CAST][in][to] = true;
+        a = base_arena_printf(arena, "tiga_%s_from_%s(%s)", ir_dtype_text(to), ir_dtype_text(in), cg_bare(arena, a));
+        return cast_expr(h, arena, to, out, a, atom); /* others go by way of f32 */
+    }
+    if (ir_dtype_is_half(out)) {
+        bool first;
+        a = cast_expr(h, arena, in, IR_F32, a, &first);
+        return cast_expr(h, arena, IR_F32, out, first ? a : base_arena_printf(arena, "(%s)", a), atom);
+    }
     if (out == IR_BOOL)
         return base_arena_printf(arena, ir_dtype_is_float(in) ? "%s != 0.0%s" : "%s != 0", a, in == IR_F32 ? "f" : "");
     *atom = true;
@@ -235,6 +251,11 @@ static bool wants_helper(ir_opcode code, ir_dtype in) {
     case IR_POW:
     case IR_ABS:
         return is_int;
+    case IR_LT:
+    case IR_LE:
+    case IR_GT:
+    case IR_GE:
+        return in == IR_U8; /* compilers warn about what a constant can never be */
     default:
         return false;
     }
@@ -275,25 +296,45 @@ const char *cg_expr(cg_helpers *h, base_arena *arena, ir_opcode code, ir_dtype i
 /* ---- the inline functions ---------------------------------------------------------------------------------------- */
 typedef struct template {
     ir_opcode code;
-    int ints, floats; /* for which dtypes this text is */
+    unsigned types; /* for which dtypes this text is */
     const char *text; /* @T the C type, @U its unsigned twin, @N the dtype's name, @Z and @O zero and one */
 }
 template;
 
+enum { SIGNED = 1, UNSIGNED = 2, INTS = 3, FLOATS = 4 };
+
 static const template templates[] = {
-    {IR_ADD, 1, 0, "TIGA_FN @T tiga_add_@N(@T a, @T b) { return (@T)((@U)a + (@U)b); }\n"},
-    {IR_SUB, 1, 0, "TIGA_FN @T tiga_sub_@N(@T a, @T b) { return (@T)((@U)a - (@U)b); }\n"},
-    {IR_MUL, 1, 0, "TIGA_FN @T tiga_mul_@N(@T a, @T b) { return (@T)((@U)a * (@U)b); }\n"},
-    {IR_NEG, 1, 0, "TIGA_FN @T tiga_neg_@N(@T a) { return (@T)(0u - (@U)a); }\n"},
-    {IR_ABS, 1, 0, "TIGA_FN @T tiga_abs_@N(@T a) { return a < 0 ? (@T)(0u - (@U)a) : a; }\n"},
-    {IR_DIV, 1, 0, "TIGA_FN @T tiga_div_@N(@T a, @T b) { return b == 0 ? 0 : b == -1 ? (@T)(0u - (@U)a) : a / b; }\n"},
-    {IR_REM, 1, 0, "TIGA_FN @T tiga_rem_@N(@T a, @T b) { return b == 0 ? a : b == -1 ? 0 : a % b; }\n"},
-    {IR_MIN, 0, 1, "TIGA_FN @T tiga_min_@N(@T a, @T b) { return a < b || a != a ? a : b; }\n"},
-    {IR_MAX, 0, 1, "TIGA_FN @T tiga_max_@N(@T a, @T b) { return a > b || a != a ? a : b; }\n"},
-    {IR_MIN, 1, 0, "TIGA_FN @T tiga_min_@N(@T a, @T b) { return a < b ? a : b; }\n"},
-    {IR_MAX, 1, 0, "TIGA_FN @T tiga_max_@N(@T a, @T b) { return a > b ? a : b; }\n"},
-    {IR_SIGN, 1, 1, "TIGA_FN @T tiga_sign_@N(@T a) { return a > @Z ? @O : a < @Z ? -@O : a; }\n"},
-    {IR_POW, 1, 0,
+    {IR_ADD, INTS, "TIGA_FN @T tiga_add_@N(@T a, @T b) { return (@T)((@U)a + (@U)b); }\n"},
+    {IR_SUB, INTS, "TIGA_FN @T tiga_sub_@N(@T a, @T b) { return (@T)((@U)a - (@U)b); }\n"},
+    {IR_MUL, INTS, "TIGA_FN @T tiga_mul_@N(@T a, @T b) { return (@T)((@U)a * (@U)b); }\n"},
+    {IR_NEG, INTS, "TIGA_FN @T tiga_neg_@N(@T a) { return (@T)(0u - (@U)a); }\n"},
+    {IR_ABS, SIGNED, "TIGA_FN @T tiga_abs_@N(@T a) { return a < 0 ? (@T)(0u - (@U)a) : a; }\n"},
+    {IR_ABS, UNSIGNED, "TIGA_FN @T tiga_abs_@N(@T a) { return a; }\n"},
+    {IR_DIV, SIGNED,
+     "TIGA_FN @T tiga_div_@N(@T a, @T b) { return (@T)(b == 0 ? 0 : b == -1 ? (@T)(0u - (@U)a) : a / b); }\n"},
+    {IR_DIV, UNSIGNED, "TIGA_FN @T tiga_div_@N(@T a, @T b) { return (@T)(b == 0 ? 0 : a / b); }\n"},
+    {IR_REM, SIGNED, "TIGA_FN @T tiga_rem_@N(@T a, @T b) { return (@T)(b == 0 ? a : b == -1 ? 0 : a % b); }\n"},
+    {IR_REM, UNSIGNED, "TIGA_FN @T tiga_rem_@N(@T a, @T b) { return (@T)(b == 0 ? a : a % b); }\n"},
+    {IR_MIN, FLOATS, "TIGA_FN @T tiga_min_@N(@T a, @T b) { return a < b || a != a ? a : b; }\n"},
+    {IR_MAX, FLOATS, "TIGA_FN @T tiga_max_@N(@T a, @T b) { return a > b || a != a ? a : b; }\n"},
+    {IR_MIN, INTS, "TIGA_FN @T tiga_min_@N(@T a, @T b) { return a < b ? a : b; }\n"},
+    {IR_MAX, INTS, "TIGA_FN @T tiga_max_@N(@T a, @T b) { return a > b ? a : b; }\n"},
+    {IR_SIGN, SIGNED | FLOATS, "TIGA_FN @T tiga_sign_@N(@T a) { return a > @Z ? @O : a < @Z ? -@O : a; }\n"},
+    {IR_SIGN, UNSIGNED, "TIGA_FN @T tiga_sign_@N(@T a) { return a > 0 ? 1 : 0; }\n"},
+    {IR_LT, UNSIGNED, "TIGA_FN bool tiga_lt_@N(@T a, @T b) { return a < b; }\n"},
+    {IR_LE, UNSIGNED, "TIGA_FN bool tiga_le_@N(@T a, @T b) { return a <= b; }\n"},
+    {IR_GT, UNSIGNED, "TIGA_FN bool tiga_gt_@N(@T a, @T b) { return a > b; }\n"},
+    {IR_GE, UNSIGNED, "TIGA_FN bool tiga_ge_@N(@T a, @T b) { return a >= b; }\n"},
+    {IR_POW, UNSIGNED,
+     "TIGA_FN @T tiga_pow_@N(@T a, @T n) {\n"
+     "    @U result = 1u, square = a;\n"
+     "    for (@U left = n; left != 0u; left >>= 1) {\n"
+     "        if ((left & 1u) != 0u) result *= square;\n"
+     "        square *= square;\n"
+     "    }\n"
+     "    return (@T)result;\n"
+     "}\n"},
+    {IR_POW, SIGNED,
      "TIGA_FN @T tiga_pow_@N(@T a, @T n) {\n"
      "    if (n < 0) return a == 1 ? 1 : a == -1 ? (n % 2 == 0 ? 1 : -1) : 0;\n"
      "    @U result = 1u, square = (@U)a;\n"
@@ -305,7 +346,7 @@ static const template templates[] = {
      "}\n"},
 };
 
-static const char *unsigned_of(ir_dtype t) { return t == IR_I32 ? "uint32_t" : "uint64_t"; }
+static const char *unsigned_of(ir_dtype t) { return t == IR_I64 ? "uint64_t" : "uint32_t"; }
 static const char *zero_of(ir_dtype t) { return t == IR_F32 ? "0.0f" : t == IR_F64 ? "0.0" : "0"; }
 static const char *one_of(ir_dtype t) { return t == IR_F32 ? "1.0f" : t == IR_F64 ? "1.0" : "1"; }
 
@@ -340,25 +381,39 @@ static void expand(base_str *out, const char *text, ir_dtype t) {
     }
 }
 
-/* Float to integer: the comparison is with a power of two, which every float type holds exactly. */
-static void emit_cast(base_str *out, ir_dtype in, ir_dtype to) {
-    const char *limit = to == IR_I32 ? (in == IR_F32 ? "2147483648.0f" : "2147483648.0")
-                                     : (in == IR_F32 ? "9223372036854775808.0f" : "9223372036854775808.0");
-    const char *bits = to == IR_I32 ? "32" : "64", *c = cg_ctype(to);
-    base_str_addf(out, "TIGA_FN %s tiga_%s_from_%s(%s a) {\n", c, ir_dtype_text(to), ir_dtype_text(in), cg_ctype(in));
-    base_str_addf(out, "    if (a != a) return 0;\n");
-    base_str_addf(out, "    if (a >= %s) return INT%s_MAX;\n", limit, bits);
-    base_str_addf(out, "    if (a <= -%s) return INT%s_MIN;\n", limit, bits);
-    base_str_addf(out, "    return (%s)a;\n}\n", c);
+/* "-128.0f" */
+static const char *whole_float(base_arena *arena, double v, bool single) {
+    return base_arena_printf(arena, "%.0f.0%s", v, single ? "f" : "");
 }
 
-static void emit_scalar(cg_text *w, ir_opcode code, ir_dtype in, ir_dtype to) {
+/* Float to integer: the comparison is with a power of two, which every float type holds exactly. */
+static void emit_cast(base_str *out, ir_dtype in, ir_dtype to) {
+    int64_t least, most;
+    ir_dtype_limits(to, &least, &most);
+    base_arena *arena = base_arena_new();
+    BASE_CHECK(arena);
+    bool single = in == IR_F32, wide = to == IR_I64;
+    const char *c = cg_ctype(to), *above = whole_float(arena, (double)(most / 2 + 1) * 2, single);
+    base_str_addf(out, "TIGA_FN %s tiga_%s_from_%s(%s a) {\n", c, ir_dtype_text(to), ir_dtype_text(in), cg_ctype(in));
+    base_str_addf(out, "    if (a != a) return 0;\n");
+    base_str_addf(out, "    if (a >= %s) return %s;\n", above, wide ? "INT64_MAX" : int_const(arena, most, false));
+    base_str_addf(out, "    if (a <= %s) return %s;\n", whole_float(arena, (double)least, single),
+                  cg_bare(arena, int_const(arena, least, wide)));
+    base_str_addf(out, "    return (%s)a;\n}\n", c);
+    base_arena_free(arena);
+}
+
+static void emit_scalar(cg_text *w, const cg_helpers *h, ir_opcode code, ir_dtype in, ir_dtype to) {
     if (code == IR_CAST) {
-        emit_cast(w->out, in, to);
+        if (ir_dtype_is_half(in) || ir_dtype_is_half(to))
+            cg_half_cast(w->out, in, to, h->cuda);
+        else
+            emit_cast(w->out, in, to);
         return;
     }
+    unsigned family = ir_dtype_is_float(in) ? FLOATS : in == IR_U8 ? UNSIGNED : SIGNED;
     for (size_t i = 0; i < sizeof templates / sizeof *templates; ++i)
-        if (templates[i].code == code && (ir_dtype_is_float(in) ? templates[i].floats : templates[i].ints))
+        if (templates[i].code == code && (templates[i].types & family))
             expand(w->out, templates[i].text, in);
 }
 
@@ -402,6 +457,14 @@ static void emit_arg_collapse(base_str *out, ir_kind k, ir_dtype t) {
                  "            v[i] = v[i + n];\n            e[i] = e[i + n];\n        }\n    }\n    return e[0];\n}\n");
 }
 
+static bool any_half_cast(const cg_helpers *h) {
+    for (int in = 0; in < CG_DTYPES; ++in)
+        for (int to = 0; to < CG_DTYPES; ++to)
+            if (h->scalar[IR_CAST][in][to] && cg_is_half_cast(IR_CAST, (ir_dtype)in, (ir_dtype)to))
+                return true;
+    return false;
+}
+
 void cg_emit_helpers(cg_text *w, const cg_helpers *h) {
     cg_helpers need = *h;
     base_str trees = {0};
@@ -417,11 +480,13 @@ void cg_emit_helpers(cg_text *w, const cg_helpers *h) {
             if (arg)
                 need.arg_better[k][t] = true;
         }
+    if (any_half_cast(&need))
+        cg_half_prelude(w->out, need.cuda);
     for (int code = 0; code < IR_OP_COUNT; ++code)
         for (int in = 0; in < CG_DTYPES; ++in)
             for (int to = 0; to < CG_DTYPES; ++to)
                 if (need.scalar[code][in][to])
-                    emit_scalar(w, (ir_opcode)code, (ir_dtype)in, (ir_dtype)to);
+                    emit_scalar(w, &need, (ir_opcode)code, (ir_dtype)in, (ir_dtype)to);
     for (int k = 0; k < IR_KIND_COUNT_; ++k)
         for (int t = 0; t < CG_DTYPES; ++t)
             if (need.arg_better[k][t])

@@ -58,7 +58,7 @@ static bool classify_elementwise(cg_loop *c, const ir_op *loop, ir_id id) {
     ir_dtype in = ir_at(c->f, op->args[op->code == IR_SELECT ? 1 : 0])->type.dtype, out = op->type.dtype;
     unsigned char bytes = in == IR_BOOL ? 0 : (unsigned char)ir_dtype_bytes(in);
     if (ir_op_describe(op->code)->cls == IR_CLASS_COMPARE)
-        return (c->site[id].mask_bytes = bytes) != 0;
+        return bytes >= 4 && (c->site[id].mask_bytes = bytes);
     if (op->code == IR_AND || op->code == IR_OR || op->code == IR_NOT) {
         for (uint32_t i = 0; i < op->n_args; ++i) {
             const cg_site *s = &c->site[op->args[i]];

@@ -14,7 +14,7 @@ static const char *literal(base_arena *arena, const char *text) {
 
 static const char *dtype_name(ir_dtype t) {
     switch (t) {
-#define IR_DTYPE(NAME, text, ctype, bytes, is_float, npy)                                                              \
+#define IR_DTYPE(NAME, text, ctype, bytes, family, npy)                                                                \
     case IR_##NAME:                                                                                                    \
         return "TIGA_" #NAME;
 #include "ir/ir_types.def"

@@ -207,7 +207,8 @@ static void close_over(cg_vectors *v) {
                     v->type[in][w] = v->type[to][w] = true;
                     if (code == IR_MIN || code == IR_MAX || code == IR_SELECT)
                         v->type[mask_of((ir_dtype)in)][w] = true;
-                    if (!is_native((ir_opcode)code, (ir_dtype)in))
+                    if (!is_native((ir_opcode)code, (ir_dtype)in) &&
+                        !cg_is_half_cast((ir_opcode)code, (ir_dtype)in, (ir_dtype)to))
                         v->store[in][w] = v->load[to][w] = true;
                 }
         for (int t = 0; t < CG_DTYPES; ++t) {
@@ -243,7 +244,9 @@ void cg_emit_vectors(cg_text *w, const cg_vectors *used, cg_helpers *h, base_are
                 for (int n = 0; n < CG_WIDTHS; ++n) {
                     if (!v.op[code][in][to][n])
                         continue;
-                    if (is_native((ir_opcode)code, (ir_dtype)in))
+                    if (cg_is_half_cast((ir_opcode)code, (ir_dtype)in, (ir_dtype)to))
+                        cg_half_vector(w->out, h, arena, (ir_dtype)in, (ir_dtype)to, 1 << n);
+                    else if (is_native((ir_opcode)code, (ir_dtype)in))
                         emit_native(w->out, arena, (ir_opcode)code, (ir_dtype)in, (ir_dtype)to, 1 << n);
                     else
                         emit_mapped(w->out, arena, h, (ir_opcode)code, (ir_dtype)in, (ir_dtype)to, 1 << n);

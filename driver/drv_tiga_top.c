@@ -14,7 +14,14 @@ typedef struct row {
 static double value_at(const tiga_array *a, int64_t k) {
     switch (a->dtype) {
     case TIGA_BOOL:
+    case TIGA_U8:
         return ((const uint8_t *)a->data)[k];
+    case TIGA_I8:
+        return ((const int8_t *)a->data)[k];
+    case TIGA_F16:
+        return (double)base_f32_from_f16(((const uint16_t *)a->data)[k]);
+    case TIGA_BF16:
+        return (double)base_f32_from_bf16(((const uint16_t *)a->data)[k]);
     case TIGA_I32:
         return ((const int32_t *)a->data)[k];
     case TIGA_I64:

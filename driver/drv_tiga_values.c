@@ -14,58 +14,42 @@ const char *drv_role_text(int32_t at) {
     return at >= 0 && at <= TIGA_AT_GRAPH ? names[at] : "unknown role";
 }
 
-static const struct {
-    const char *text;
-    size_t bytes;
-} dtypes[] = {{"bool", 1}, {"i32", 4}, {"i64", 8}, {"f32", 4}, {"f64", 8}};
+const char *drv_dtype_text(int32_t d) { return tiga_dtype_bytes(d) ? tiga_dtype_text(d) : "unknown type"; }
 
-const char *drv_dtype_text(int32_t d) { return d >= 0 && d <= TIGA_F64 ? dtypes[d].text : "unknown type"; }
+size_t drv_dtype_bytes(int32_t d) { return (size_t)tiga_dtype_bytes(d); }
 
-size_t drv_dtype_bytes(int32_t d) { return d >= 0 && d <= TIGA_F64 ? dtypes[d].bytes : 0; }
-
-/* ---- one number ---------------------------------------------------------------------------------------------------- */
-typedef union number {
-    uint8_t b;
-    int32_t i32;
-    int64_t i64;
-    float f32;
-    double f64;
-} number;
-
-static bool parse_number(const char *text, int32_t dtype, number *out) {
-    char *end;
-    errno = 0;
-    if (dtype == TIGA_BOOL) {
-        out->b = !strcmp(text, "true") || !strcmp(text, "1");
-        return out->b || !strcmp(text, "false") || !strcmp(text, "0");
-    }
-    if (dtype == TIGA_F32)
-        out->f32 = strtof(text, &end);
-    else if (dtype == TIGA_F64)
-        out->f64 = strtod(text, &end);
-    else
-        out->i64 = strtoll(text, &end, 10);
-    if (end == text || *end)
+/* What an element of an integer type can hold; false: no integer type. */
+static bool integer_limits(int32_t dtype, int64_t *least, int64_t *most) {
+    bool is_signed = dtype != TIGA_U8;
+    if (dtype != TIGA_I8 && dtype != TIGA_U8 && dtype != TIGA_I32 && dtype != TIGA_I64)
         return false;
-    if (dtype == TIGA_F32 || dtype == TIGA_F64)
-        return true; /* too large is inf, too small is 0, as in the language */
-    if (errno || (dtype == TIGA_I32 && (out->i64 < INT32_MIN || out->i64 > INT32_MAX)))
-        return false;
-    if (dtype == TIGA_I32)
-        out->i32 = (int32_t)out->i64;
+    *most = INT64_MAX >> (64 - 8 * tiga_dtype_bytes(dtype) - !is_signed);
+    *least = is_signed ? -*most - 1 : 0;
     return true;
 }
 
+/* ---- one number ---------------------------------------------------------------------------------------------------- */
+/* Element k: a float type takes d, another one i. */
 static void store(void *data, int64_t k, int32_t dtype, double d, int64_t i) {
     switch (dtype) {
     case TIGA_BOOL:
         ((uint8_t *)data)[k] = d != 0;
+        break;
+    case TIGA_I8:
+    case TIGA_U8:
+        ((uint8_t *)data)[k] = (uint8_t)i;
         break;
     case TIGA_I32:
         ((int32_t *)data)[k] = (int32_t)i;
         break;
     case TIGA_I64:
         ((int64_t *)data)[k] = i;
+        break;
+    case TIGA_F16:
+        ((uint16_t *)data)[k] = base_f16_from_f32((float)d);
+        break;
+    case TIGA_BF16:
+        ((uint16_t *)data)[k] = base_bf16_from_f32((float)d);
         break;
     case TIGA_F32:
         ((float *)data)[k] = (float)d;
@@ -74,6 +58,24 @@ static void store(void *data, int64_t k, int32_t dtype, double d, int64_t i) {
         ((double *)data)[k] = d;
         break;
     }
+}
+
+static bool parse_number(const char *text, int32_t dtype, double *d, int64_t *i) {
+    char *end;
+    int64_t least, most;
+    errno = 0;
+    *i = 0;
+    if (dtype == TIGA_BOOL) {
+        *d = !strcmp(text, "true") || !strcmp(text, "1");
+        return *d != 0 || !strcmp(text, "false") || !strcmp(text, "0");
+    }
+    if (integer_limits(dtype, &least, &most)) {
+        *i = strtoll(text, &end, 10);
+        *d = (double)*i;
+        return end != text && !*end && !errno && *i >= least && *i <= most;
+    }
+    *d = dtype == TIGA_F64 ? strtod(text, &end) : (double)strtof(text, &end); /* rounded once */
+    return end != text && !*end; /* too large is inf, too small is 0, as in the language */
 }
 
 /* ---- shapes -------------------------------------------------------------------------------------------------------- */
@@ -122,16 +124,30 @@ static int64_t count(const tiga_array *a) {
 /* ---- kinds of values ----------------------------------------------------------------------------------------------- */
 static int fill(tiga_context *ctx, const tiga_field_info *f, const char *text, const drv_value_source *from,
                 tiga_array *out) {
-    number v;
-    if (!parse_number(text, f->dtype, &v))
+    double d;
+    int64_t i;
+    if (!parse_number(text, f->dtype, &d, &i))
         return drv_complain(EXIT_INPUT, "'%s' is neither a .npy file nor a value of type %s (for '%s')", text,
                             drv_dtype_text(f->dtype), f->text);
     int code = new_array(ctx, f, from, out);
     if (code)
         return code;
-    size_t size = drv_dtype_bytes(f->dtype);
     for (int64_t k = 0, n = count(out); k < n; k++)
-        memcpy((char *)out->data + (size_t)k * size, &v, size);
+        store(out->data, k, f->dtype, d, i);
+    return EXIT_OK;
+}
+
+static int copy_stored(const tiga_field_info *f, const tiga_array *have, bool whole, tiga_array *out) {
+    int64_t least, most;
+    bool integer = integer_limits(f->dtype, &least, &most);
+    for (int64_t k = 0, n = count(out); k < n; k++) {
+        double d = whole ? (double)((const int64_t *)have->data)[k] : ((const double *)have->data)[k];
+        int64_t i = whole ? ((const int64_t *)have->data)[k] : isfinite(d) && fabs(d) < 0x1p62 ? (int64_t)d : 0;
+        if (integer && ((!whole && (double)i != d) || i < least || i > most))
+            return drv_complain(EXIT_INPUT, "'%s=@': value %.17g of the graph file does not fit into %s", f->name, d,
+                                drv_dtype_text(f->dtype));
+        store(out->data, k, f->dtype, d, i);
+    }
     return EXIT_OK;
 }
 
@@ -144,19 +160,14 @@ static int from_stored(tiga_context *ctx, const tiga_field_info *f, const drv_va
     if (code)
         return code;
     const tiga_array *have = from->stored;
-    for (int64_t k = 0, n = count(out); k < n; k++) {
-        double d = have->dtype == TIGA_F64   ? ((const double *)have->data)[k]
-                   : have->dtype == TIGA_F32 ? (double)((const float *)have->data)[k]
-                                             : (double)((const int64_t *)have->data)[k];
-        bool whole = have->dtype == TIGA_I64;
-        int64_t i = whole ? ((const int64_t *)have->data)[k] : isfinite(d) && fabs(d) < 0x1p62 ? (int64_t)d : 0;
-        bool integer = f->dtype == TIGA_I32 || f->dtype == TIGA_I64;
-        if (integer && ((!whole && (double)i != d) || (f->dtype == TIGA_I32 && i != (int32_t)i)))
-            return drv_complain(EXIT_INPUT, "'%s=@': value %.17g of the graph file does not fit into %s", f->name, d,
-                                drv_dtype_text(f->dtype));
-        store(out->data, k, f->dtype, d, i);
-    }
-    return EXIT_OK;
+    bool whole = have->dtype == TIGA_BOOL || integer_limits(have->dtype, &(int64_t){0}, &(int64_t){0});
+    tiga_array wide; /* exact: every float type fits into f64 */
+    tiga_status s = tiga_array_convert(ctx, have, whole ? TIGA_I64 : TIGA_F64, &wide);
+    if (s)
+        return drv_complain_status(ctx, s);
+    code = copy_stored(f, &wide, whole, out);
+    tiga_array_free(&wide);
+    return code;
 }
 
 static int degrees(tiga_context *ctx, const tiga_field_info *f, bool incoming, const drv_value_source *from,

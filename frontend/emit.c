@@ -157,6 +157,17 @@ ir_id fe_cast(fe_lower *l, base_span span, ir_dtype t, ir_id a) {
     return fe_put(l, span, IR_CAST, type, &a, 1);
 }
 
+ir_id fe_to_f32(fe_lower *l, base_span span, ir_id a) {
+    return a && ir_dtype_is_half(fe_type_at(l, a)->dtype) ? fe_cast(l, span, IR_F32, a) : a;
+}
+
+ir_id fe_settle(fe_lower *l, base_span span, ir_dtype place, ir_id a) {
+    ir_dtype have = a ? fe_type_at(l, a)->dtype : IR_NONE;
+    bool half = ir_dtype_is_half(have), to_half = ir_dtype_is_half(place);
+    bool fits = (half || have == IR_F32) && (to_half || place == IR_F32);
+    return fits ? fe_cast(l, span, place, a) : a;
+}
+
 ir_id fe_fold(fe_lower *l, base_span span, ir_kind k, ir_id a, int64_t axes) {
     if (!a)
         return 0;

@@ -386,6 +386,11 @@ ir_id fe_map2(fe_lower *l, base_span span, ir_opcode code, ir_id a, ir_id b);
 ir_id fe_float(fe_lower *l, base_span span, ir_dtype t, double v);
 ir_id fe_number(fe_lower *l, base_span span, ir_dtype t, int64_t v);
 ir_id fe_cast(fe_lower *l, base_span span, ir_dtype t, ir_id a);
+/* f16 and bf16 are stored: a value of these types becomes f32 where it is computed with ... */
+ir_id fe_to_f32(fe_lower *l, base_span span, ir_id a);
+/* ... and a place of these types (a result, a field of a kernel called, a variable) takes f32, rounding it once.  The
+ * value as it is when it is of another type. */
+ir_id fe_settle(fe_lower *l, base_span span, ir_dtype place, ir_id a);
 ir_id fe_fold(fe_lower *l, base_span span, ir_kind k, ir_id a, int64_t axes);
 /* To exactly this type: same dtype required of the caller, shape and space are repeated. False after reporting. */
 bool fe_fits(fe_lower *l, const ir_type *from, const ir_type *to); /* by broadcast, without reporting */

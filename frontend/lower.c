@@ -138,7 +138,7 @@ static void edge_in_row(fe_lower *l, const fe_expr *e, ir_id id, const ir_param 
 }
 
 static ir_id one_result(fe_lower *l, const fe_expr *e, const ir_param *r) {
-    ir_id id = fe_lower_value(l, e, r->type.dtype);
+    ir_id id = fe_settle(l, e->span, r->type.dtype, fe_lower_value(l, e, r->type.dtype));
     if (!id || l->decl->bad)
         return 0;
     const ir_type *have = fe_type_at(l, id);
@@ -266,7 +266,8 @@ static void lower_assign(fe_lower *l, const fe_stmt *s) {
         return;
     }
     ir_id old = b->id;
-    ir_id id = fe_lower_value(l, s->value, old ? fe_type_at(l, old)->dtype : IR_NONE);
+    ir_dtype place = old ? fe_type_at(l, old)->dtype : IR_NONE;
+    ir_id id = fe_settle(l, s->value->span, place, fe_lower_value(l, s->value, place));
     if (!old || !id) {
         b->id = 0;
         return;

@@ -253,7 +253,8 @@ static ir_id lower_cast(fe_lower *l, const fe_expr *e, ir_dtype t) {
     const fe_expr *slots[1];
     if (!fe_match_args(l, e, "x", slots))
         return 0;
-    bool exact = slots[0]->lit == FE_LIT_INT ? t != IR_BOOL : slots[0]->lit == FE_LIT_FLOAT && ir_dtype_is_float(t);
+    bool to_float = ir_dtype_is_float(t) || ir_dtype_is_half(t);
+    bool exact = slots[0]->lit == FE_LIT_INT ? t != IR_BOOL : slots[0]->lit == FE_LIT_FLOAT && to_float;
     return fe_cast(l, e->span, t, fe_lower_value(l, slots[0], exact ? t : IR_NONE));
 }
 
@@ -266,7 +267,7 @@ static ir_id unknown_function(fe_lower *l, const fe_expr *e) {
     }
     if (fe_later_find(text, "type")) {
         fe_label(l->c, fe_report(l->c, FE_E0810, e->name_span, "type %s is not supported yet", text),
-                 "f32, f64, i32, i64 and bool are");
+                 "f16, bf16, f32, f64, i8, u8, i32, i64 and bool are");
         return 0;
     }
     base_diag *d = fe_report(l->c, FE_E0202, e->name_span, "unknown function '%s'", text);

@@ -11,7 +11,7 @@
 #include <string.h>
 
 bool fe_class_has(fe_class k, ir_dtype t) {
-    bool is_float = ir_dtype_is_float(t), is_int = t == IR_I32 || t == IR_I64;
+    bool is_float = ir_dtype_is_float(t), is_int = ir_dtype_is_int(t);
     switch (k) {
     case FE_NUM:
         return is_float || is_int;
@@ -28,7 +28,8 @@ bool fe_class_has(fe_class k, ir_dtype t) {
 }
 
 const char *fe_class_text(fe_class k) {
-    static const char *const TEXTS[] = {"numbers", "floats (f32, f64)", "integers (i32, i64)", "bool", "any type"};
+    static const char *const TEXTS[] = {"numbers", "floats (f32, f64)", "integers (i8, u8, i32, i64)", "bool",
+                                        "any type"};
     return TEXTS[k];
 }
 
@@ -61,11 +62,14 @@ static ir_id float_literal(fe_lower *l, const fe_expr *e, base_span span, bool m
 }
 
 static ir_id int_literal(fe_lower *l, const fe_expr *e, base_span span, bool minus, ir_dtype t) {
-    uint64_t limit = (t == IR_I32 ? (uint64_t)INT32_MAX : (uint64_t)INT64_MAX) + (minus ? 1 : 0), v = 0;
+    int64_t least, most;
+    ir_dtype_limits(t, &least, &most);
+    uint64_t limit = minus ? 0 - (uint64_t)least : (uint64_t)most, v = 0;
     for (uint32_t i = e->span.begin; i < e->span.end; i++) {
         uint64_t digit = (uint64_t)(l->c->source[i] - '0');
         if (v > (limit - digit) / 10) {
-            fe_report(l->c, FE_E0211, span, "this number is too large for %s", ir_dtype_text(t));
+            fe_report(l->c, FE_E0211, span, "this number is too %s for %s", minus ? "small" : "large",
+                      ir_dtype_text(t));
             return 0;
         }
         v = v * 10 + digit;
@@ -112,7 +116,7 @@ bool fe_lower_unify(fe_lower *l, const fe_expr *const *e, size_t n, ir_dtype wan
             lit = e[i]->lit > lit ? e[i]->lit : lit;
             continue;
         }
-        out[i] = fe_lower_value(l, e[i], IR_NONE);
+        out[i] = fe_to_f32(l, e[i]->span, fe_lower_value(l, e[i], IR_NONE));
         ok &= out[i] != 0;
         if (!out[i])
             continue;
@@ -306,7 +310,7 @@ static ir_id lower_member(fe_lower *l, const fe_expr *e) {
 static ir_id lower_unary(fe_lower *l, const fe_expr *e, ir_dtype want) {
     if (e->op == FE_TOK_MINUS && e->a->kind == FE_EXPR_NUMBER)
         return literal(l, e->a, e->span, true, want);
-    ir_id a = fe_lower_value(l, e->a, want);
+    ir_id a = fe_to_f32(l, e->a->span, fe_lower_value(l, e->a, want));
     if (!a)
         return 0;
     ir_dtype t = fe_type_at(l, a)->dtype;
@@ -378,7 +382,7 @@ static int small_power(const fe_lower *l, const fe_expr *e) {
 }
 
 static ir_id power(fe_lower *l, const fe_expr *e, int n, ir_dtype want) {
-    ir_id a = fe_lower_value(l, e->a, want);
+    ir_id a = fe_to_f32(l, e->a->span, fe_lower_value(l, e->a, want));
     if (!a)
         return 0;
     ir_dtype t = fe_type_at(l, a)->dtype;
@@ -472,6 +476,8 @@ ir_id fe_lower_expr(fe_lower *l, const fe_expr *e, ir_dtype want) {
         l->c->exhausted |= !deep;
         return 0;
     }
+    if (ir_dtype_is_half(want)) /* numbers are computed in f32; the place rounds */
+        want = IR_F32;
     if (e->lit != FE_LIT_NO && (want = literal_type(l, e, want)) == IR_NONE)
         return 0;
     l->depth++;

@@ -44,7 +44,7 @@ static bool fixed_arg(fe_lower *l, const fe_param *p, const fe_expr *e, ir_id *o
     ir_dtype t;
     if (!fe_dtype_of(l, &p->type, &t))
         return false;
-    *out = fe_lower_value(l, e, t);
+    *out = fe_settle(l, e->span, t, fe_lower_value(l, e, t));
     if (!*out)
         return false;
     ir_dtype have = fe_type_at(l, *out)->dtype;
@@ -69,7 +69,7 @@ static ir_id body(fe_lower *l, fe_decl *fn, const ir_id *args, ir_dtype generic)
         fe_bind(l, FE_BIND_VALUE, fn->params[i].name, fn->params[i].span, "(parameter")->id = args[i];
     ir_dtype t = generic;
     bool known = is_generic(&fn->results[0].type) || fe_dtype_of(l, &fn->results[0].type, &t);
-    ir_id id = known ? fe_lower_value(l, fn->value, t) : 0;
+    ir_id id = known ? fe_settle(l, fn->value->span, t, fe_lower_value(l, fn->value, t)) : 0;
     for (size_t i = mark; i < l->n_binds; i++)
         if (l->binds[i]->used)
             fn->params_used |= (uint64_t)1 << ((i - mark) & 63);

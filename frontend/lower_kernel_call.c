@@ -183,7 +183,7 @@ static bool lower_fields(call *k) {
     bool ok = true;
     for (size_t i = 0; i < k->callee->n_params; i++) {
         const ir_param *p = &k->callee->params[i];
-        k->args[i] = fe_lower_value(l, k->given[i], p->type.dtype);
+        k->args[i] = fe_settle(l, k->given[i]->span, p->type.dtype, fe_lower_value(l, k->given[i], p->type.dtype));
         if (!k->args[i]) {
             ok = false;
             continue;

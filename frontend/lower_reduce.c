@@ -75,7 +75,7 @@ static ir_type result_type(fe_lower *l, const fe_reducer *r, const ir_id *args, 
 /* select(degree == 0, empty, reduced) */
 static ir_id with_empty(fe_lower *l, const fe_expr *e, const fe_expr *empty, ir_id reduced) {
     ir_type type = *fe_type_at(l, reduced);
-    ir_id other = fe_lower_value(l, empty, type.dtype);
+    ir_id other = fe_to_f32(l, empty->span, fe_lower_value(l, empty, type.dtype));
     if (!other)
         return 0;
     const ir_type *have = fe_type_at(l, other);

@@ -21,7 +21,7 @@ extern "C" {
 
 /* ---- types ------------------------------------------------------------------------------------------------------ */
 typedef enum ir_dtype {
-#define IR_DTYPE(NAME, text, ctype, bytes, is_float, npy) IR_##NAME,
+#define IR_DTYPE(NAME, text, ctype, bytes, family, npy) IR_##NAME,
 #include "ir/ir_types.def"
 #undef IR_DTYPE
     IR_DTYPE_COUNT,
@@ -49,7 +49,10 @@ typedef struct ir_type {
 
 const char *ir_dtype_text(ir_dtype t);          /* "f32" */
 size_t ir_dtype_bytes(ir_dtype t);
-bool ir_dtype_is_float(ir_dtype t);
+bool ir_dtype_is_float(ir_dtype t);             /* f32 f64: those that are computed with */
+bool ir_dtype_is_half(ir_dtype t);              /* f16 bf16: stored; arithmetic is done in f32 */
+bool ir_dtype_is_int(ir_dtype t);               /* integers, bool is none */
+void ir_dtype_limits(ir_dtype t, int64_t *least, int64_t *most); /* what .i of a value may be; not of f32 f64 */
 bool ir_dtype_from_text(const char *text, size_t n, ir_dtype *out);
 ir_type ir_scalar(ir_dtype t);                  /* uniform, rank 0 */
 bool ir_type_equal(const ir_type *a, const ir_type *b);
@@ -119,7 +122,7 @@ bool ir_kind_from_text(const char *text, ir_kind *out);
 
 /* A scalar of any dtype, in the member that fits; bool is 0 or 1 in .i. */
 typedef union ir_scalar_value {
-    int64_t i; /* BOOL I32 I64 */
+    int64_t i; /* BOOL and integers; F16 BF16: the 16 bits */
     float f;   /* F32 */
     double d;  /* F64 */
 } ir_scalar_value;

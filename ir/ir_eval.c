@@ -6,12 +6,13 @@
 #include <string.h>
 
 /* ---- which operation is defined on which type ---- */
-typedef enum domain { ON_NONE, ON_ANY, ON_NUMBERS, ON_FLOATS, ON_BOOL } domain;
+typedef enum domain { ON_NONE, ON_ANY, ON_EQUAL, ON_NUMBERS, ON_FLOATS, ON_BOOL } domain;
 
 static domain domain_of(ir_opcode code) {
     switch (code) {
     case IR_EQ:
     case IR_NE:
+        return ON_EQUAL;
     case IR_SELECT:
     case IR_CAST:
         return ON_ANY;
@@ -117,8 +118,10 @@ bool ir_eval_defined(ir_opcode code, ir_dtype dtype) {
         return false;
     case ON_ANY:
         return true;
+    case ON_EQUAL:
+        return !ir_dtype_is_half(dtype);
     case ON_NUMBERS:
-        return dtype != IR_BOOL;
+        return ir_dtype_is_float(dtype) || ir_dtype_is_int(dtype);
     case ON_FLOATS:
         return ir_dtype_is_float(dtype);
     case ON_BOOL:
@@ -128,9 +131,13 @@ bool ir_eval_defined(ir_opcode code, ir_dtype dtype) {
 }
 
 /* ---- integers ---- */
-static int64_t wrap(ir_dtype t, uint64_t x) { return t == IR_I32 ? (int64_t)(int32_t)(uint32_t)x : (int64_t)x; }
-
-static int64_t least(ir_dtype t) { return t == IR_I32 ? INT32_MIN : INT64_MIN; }
+static int64_t wrap(ir_dtype t, uint64_t x) {
+    if (t == IR_I32)
+        return (int32_t)(uint32_t)x;
+    if (t == IR_I8)
+        return (int8_t)(uint8_t)x;
+    return t == IR_U8 ? (int64_t)(x & 255) : (int64_t)x;
+}
 
 static int64_t divide(ir_dtype t, int64_t a, int64_t b) {
     if (b == 0)
@@ -276,18 +283,35 @@ static bool compare(ir_opcode code, ir_dtype t, const ir_scalar_value *v) {
     return COMPARE(v[0].i, v[1].i);
 }
 
-/* Truncates; what does not fit saturates.  Both limits are exact in double. */
+/* Truncates; what does not fit saturates.  The least number and the one above the largest are exact in double. */
 static int64_t to_integer(ir_dtype t, double x) {
-    double above = t == IR_I32 ? 2147483648.0 : 9223372036854775808.0;
+    int64_t least, most;
+    ir_dtype_limits(t, &least, &most);
     if (isnan(x))
         return 0;
-    if (x >= above)
-        return t == IR_I32 ? INT32_MAX : INT64_MAX;
-    return x <= -above ? least(t) : (int64_t)x;
+    if (x >= (double)(most / 2 + 1) * 2)
+        return most;
+    return x <= (double)least ? least : (int64_t)x;
 }
+
+static float from_half(ir_dtype t, ir_scalar_value v) {
+    return t == IR_F16 ? base_f32_from_f16((uint16_t)v.i) : base_f32_from_bf16((uint16_t)v.i);
+}
+
+static int64_t to_half(ir_dtype t, float x) { return t == IR_F16 ? base_f16_from_f32(x) : base_bf16_from_f32(x); }
 
 static ir_scalar_value cast(ir_dtype from, ir_dtype to, ir_scalar_value v) {
     ir_scalar_value r = {.i = 0};
+    if (from == to)
+        return v;
+    if (ir_dtype_is_half(from)) { /* a 16-bit float goes and comes by way of f32 */
+        r.f = from_half(from, v);
+        return cast(IR_F32, to, r);
+    }
+    if (ir_dtype_is_half(to)) {
+        r.i = to_half(to, cast(from, IR_F32, v).f);
+        return r;
+    }
     bool is_float = ir_dtype_is_float(from);
     double x = from == IR_F32 ? (double)v.f : from == IR_F64 ? v.d : 0;
     if (to == IR_BOOL)
@@ -391,6 +415,14 @@ ir_scalar_value ir_load_scalar(ir_dtype t, const void *array, int64_t index) {
     const unsigned char *p = (const unsigned char *)array + (size_t)index * ir_dtype_bytes(t);
     if (t == IR_BOOL) {
         v.i = *p != 0;
+    } else if (t == IR_I8) {
+        v.i = *(const signed char *)p;
+    } else if (t == IR_U8) {
+        v.i = *p;
+    } else if (ir_dtype_is_half(t)) {
+        uint16_t x;
+        memcpy(&x, p, sizeof x);
+        v.i = x;
     } else if (t == IR_I32) {
         int32_t x;
         memcpy(&x, p, sizeof x);
@@ -405,6 +437,11 @@ void ir_store_scalar(ir_dtype t, void *array, int64_t index, ir_scalar_value v) 
     unsigned char *p = (unsigned char *)array + (size_t)index * ir_dtype_bytes(t);
     if (t == IR_BOOL) {
         *p = v.i != 0;
+    } else if (t == IR_I8 || t == IR_U8) {
+        *p = (unsigned char)v.i;
+    } else if (ir_dtype_is_half(t)) {
+        uint16_t x = (uint16_t)v.i;
+        memcpy(p, &x, sizeof x);
     } else if (t == IR_I32) {
         int32_t x = (int32_t)v.i;
         memcpy(p, &x, sizeof x);

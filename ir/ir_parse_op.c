@@ -84,12 +84,17 @@ static bool read_scalar(ir_dtype t, const char *text, ir_scalar_value *out) {
         out->i = text[0] == 't';
         return true;
     }
+    if (ir_dtype_is_half(t)) {
+        if (!base_parse_f32(text, strlen(text), &out->f))
+            return false;
+        *out = ir_eval(IR_CAST, IR_F32, t, out);
+        return true;
+    }
+    int64_t least, most;
+    ir_dtype_limits(t, &least, &most);
     errno = 0;
     out->i = strtoll(text, &end, 10);
-    if (*end || end == text || errno)
-        return false;
-    return t == IR_I64 || (t == IR_I32 && out->i >= INT32_MIN && out->i <= INT32_MAX) ||
-           (t == IR_BOOL && (out->i == 0 || out->i == 1));
+    return !*end && end != text && !errno && out->i >= least && out->i <= most;
 }
 
 static bool apply_value(ir_parser *p, ir_op *op, const ir_token *value) {

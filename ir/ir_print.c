@@ -78,6 +78,8 @@ void ir_print_scalar(ir_dtype t, ir_scalar_value v, base_str *out) {
         base_str_add_f32(out, v.f);
     else if (t == IR_F64)
         base_str_add_f64(out, v.d);
+    else if (ir_dtype_is_half(t))
+        base_str_add_f32(out, ir_eval(IR_CAST, t, IR_F32, &v).f);
     else if (t == IR_BOOL)
         base_str_add(out, v.i ? "true" : "false");
     else

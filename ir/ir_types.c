@@ -3,12 +3,14 @@
 
 #include <string.h>
 
+typedef enum family { FAMILY_BOOL, FAMILY_INT, FAMILY_UINT, FAMILY_FLOAT, FAMILY_HALF } family;
+
 static const struct {
     const char *text;
     size_t bytes;
-    bool is_float;
+    family family;
 } dtypes[IR_DTYPE_COUNT] = {
-#define IR_DTYPE(NAME, text, ctype, bytes, is_float, npy) {text, bytes, is_float},
+#define IR_DTYPE(NAME, text, ctype, bytes, family, npy) {text, bytes, FAMILY_##family},
 #include "ir/ir_types.def"
 #undef IR_DTYPE
 };
@@ -21,7 +23,18 @@ const char *ir_dtype_text(ir_dtype t) {
 
 size_t ir_dtype_bytes(ir_dtype t) { return t < IR_DTYPE_COUNT ? dtypes[t].bytes : 0; }
 
-bool ir_dtype_is_float(ir_dtype t) { return t < IR_DTYPE_COUNT && dtypes[t].is_float; }
+static bool is_of(ir_dtype t, family f) { return t < IR_DTYPE_COUNT && dtypes[t].family == f; }
+
+bool ir_dtype_is_float(ir_dtype t) { return is_of(t, FAMILY_FLOAT); }
+bool ir_dtype_is_half(ir_dtype t) { return is_of(t, FAMILY_HALF); }
+bool ir_dtype_is_int(ir_dtype t) { return is_of(t, FAMILY_INT) || is_of(t, FAMILY_UINT); }
+
+void ir_dtype_limits(ir_dtype t, int64_t *least, int64_t *most) {
+    bool is_signed = is_of(t, FAMILY_INT);
+    size_t bits = t == IR_BOOL ? 1 : 8 * ir_dtype_bytes(t) - is_signed;
+    *most = (int64_t)(bits == 63 ? (uint64_t)INT64_MAX : (UINT64_C(1) << bits) - 1);
+    *least = is_signed ? -*most - 1 : 0;
+}
 
 bool ir_dtype_from_text(const char *text, size_t n, ir_dtype *out) {
     for (int t = 0; t < IR_DTYPE_COUNT; t++)

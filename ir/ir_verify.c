@@ -108,7 +108,7 @@ bool ir_check_kind(ir_check *c, const ir_op *op, ir_kind *out) {
 
 bool ir_check_kind_on(ir_check *c, ir_kind k, ir_dtype t) {
     bool ok = k == IR_KIND_ARGMIN || k == IR_KIND_ARGMAX
-                  ? t < IR_DTYPE_COUNT && t != IR_BOOL
+                  ? ir_eval_defined(IR_LT, t)
                   : ir_kind_is_primitive(k) && ir_eval_defined(ir_kind_opcode(k), t);
     return ok || ir_check_fail(c, "%s is not possible here on %s", ir_kind_text(k), ir_dtype_text(t));
 }
@@ -190,6 +190,7 @@ static attr_rule attr_rule_of(ir_opcode code) {
 }
 
 static bool check_attr_form(ir_check *c, const ir_op *op, const ir_attr *a) {
+    int64_t least, most;
     switch (ir_attr_form_of(a->key)) {
     case IR_FORM_WORD:
         return a->word || ir_check_fail(c, "attribute '%s' has no word", ir_attr_text(a->key));
@@ -198,11 +199,11 @@ static bool check_attr_form(ir_check *c, const ir_op *op, const ir_attr *a) {
             return true;
         return ir_check_fail(c, "attribute '%s' is not a dimension", ir_attr_text(a->key));
     case IR_FORM_BITS:
-        if (op->type.dtype == IR_BOOL && a->v.i != 0 && a->v.i != 1)
-            return ir_check_fail(c, "a bool is 0 or 1");
-        if (op->type.dtype == IR_I32 && (a->v.i < INT32_MIN || a->v.i > INT32_MAX))
-            return ir_check_fail(c, "the value does not fit in i32");
-        return true;
+        if (op->type.dtype >= IR_DTYPE_COUNT || ir_dtype_is_float(op->type.dtype))
+            return true;
+        ir_dtype_limits(op->type.dtype, &least, &most);
+        return (a->v.i >= least && a->v.i <= most) ||
+               ir_check_fail(c, "the value does not fit in %s", ir_dtype_text(op->type.dtype));
     case IR_FORM_INT:
     case IR_FORM_FLOAT:
         return true;

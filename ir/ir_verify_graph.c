@@ -93,7 +93,7 @@ static ir_dtype reduced(ir_kind k, ir_dtype t) {
         return ir_eval_defined(ir_kind_opcode(k), t) ? t : IR_NONE;
     case IR_KIND_ARGMIN:
     case IR_KIND_ARGMAX:
-        return t < IR_DTYPE_COUNT && t != IR_BOOL ? IR_I64 : IR_NONE;
+        return ir_eval_defined(IR_LT, t) ? IR_I64 : IR_NONE;
     case IR_KIND_LOGSUMEXP:
     case IR_KIND_MEAN:
         return ir_dtype_is_float(t) ? t : IR_NONE;

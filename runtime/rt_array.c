@@ -6,13 +6,19 @@
 static const struct {
     const char *text;
     int32_t bytes;
-} dtypes[] = {[TIGA_BOOL] = {"bool", 1},
-              [TIGA_I32] = {"i32", 4},
-              [TIGA_I64] = {"i64", 8},
-              [TIGA_F32] = {"f32", 4},
-              [TIGA_F64] = {"f64", 8}};
+    int64_t least, most; /* of integers */
+} dtypes[] = {[TIGA_BOOL] = {"bool", 1, 0, 1},
+              [TIGA_I32] = {"i32", 4, INT32_MIN, INT32_MAX},
+              [TIGA_I64] = {"i64", 8, INT64_MIN, INT64_MAX},
+              [TIGA_F32] = {"f32", 4, 0, 0},
+              [TIGA_F64] = {"f64", 8, 0, 0},
+              [TIGA_F16] = {"f16", 2, 0, 0},
+              [TIGA_BF16] = {"bf16", 2, 0, 0},
+              [TIGA_I8] = {"i8", 1, INT8_MIN, INT8_MAX},
+              [TIGA_U8] = {"u8", 1, 0, UINT8_MAX}};
 
-bool rt_dtype_valid(int32_t dtype) { return dtype >= TIGA_BOOL && dtype <= TIGA_F64; }
+bool rt_dtype_valid(int32_t dtype) { return dtype >= 0 && (size_t)dtype < sizeof dtypes / sizeof *dtypes; }
+bool rt_dtype_is_whole(int32_t dtype) { return rt_dtype_valid(dtype) && dtypes[dtype].most != 0; }
 const char *tiga_dtype_text(int32_t dtype) { return rt_dtype_valid(dtype) ? dtypes[dtype].text : "unknown"; }
 int32_t tiga_dtype_bytes(int32_t dtype) { return rt_dtype_valid(dtype) ? dtypes[dtype].bytes : 0; }
 
@@ -110,32 +116,76 @@ static int64_t integer_of(double v, int64_t least, int64_t largest) {
     return v >= (double)largest ? largest : (int64_t)v;
 }
 
-static double get_f64(const void *p, int32_t dtype, int64_t i) {
+static int64_t get_whole(const void *p, int32_t dtype, int64_t i) {
     switch (dtype) {
     case TIGA_BOOL:
         return ((const uint8_t *)p)[i] != 0;
+    case TIGA_I8:
+        return ((const int8_t *)p)[i];
+    case TIGA_U8:
+        return ((const uint8_t *)p)[i];
     case TIGA_I32:
         return ((const int32_t *)p)[i];
-    case TIGA_F32:
-        return (double)((const float *)p)[i];
-    case TIGA_F64:
-        return ((const double *)p)[i];
     default:
-        return (double)((const int64_t *)p)[i];
+        return ((const int64_t *)p)[i];
     }
 }
 
-static int64_t get_i64(const void *p, int32_t dtype, int64_t i) {
+static double get_float(const void *p, int32_t dtype, int64_t i) {
+    switch (dtype) {
+    case TIGA_F16:
+        return (double)base_f32_from_f16(((const uint16_t *)p)[i]);
+    case TIGA_BF16:
+        return (double)base_f32_from_bf16(((const uint16_t *)p)[i]);
+    case TIGA_F32:
+        return (double)((const float *)p)[i];
+    default:
+        return ((const double *)p)[i];
+    }
+}
+
+static void put_whole(void *p, int32_t dtype, int64_t i, int64_t v) { /* wraps around */
     switch (dtype) {
     case TIGA_BOOL:
-        return ((const uint8_t *)p)[i] != 0;
+        ((uint8_t *)p)[i] = v != 0;
+        break;
+    case TIGA_I8:
+    case TIGA_U8:
+        ((uint8_t *)p)[i] = (uint8_t)v;
+        break;
     case TIGA_I32:
-        return ((const int32_t *)p)[i];
-    case TIGA_I64:
-        return ((const int64_t *)p)[i];
+        ((int32_t *)p)[i] = (int32_t)(uint32_t)(uint64_t)v;
+        break;
     default:
-        return integer_of(get_f64(p, dtype, i), INT64_MIN, INT64_MAX);
+        ((int64_t *)p)[i] = v;
     }
+}
+
+static void put_f32(void *p, int32_t dtype, int64_t i, float v) {
+    switch (dtype) {
+    case TIGA_F16:
+        ((uint16_t *)p)[i] = base_f16_from_f32(v);
+        break;
+    case TIGA_BF16:
+        ((uint16_t *)p)[i] = base_bf16_from_f32(v);
+        break;
+    default:
+        ((float *)p)[i] = v;
+    }
+}
+
+static void convert_one(const convert *c, bool whole, int64_t i) {
+    int64_t n = whole ? get_whole(c->from, c->from_dtype, i) : 0;
+    double x = whole ? (double)n : get_float(c->from, c->from_dtype, i);
+    if (c->to_dtype == TIGA_F64)
+        ((double *)c->to)[i] = x;
+    else if (!rt_dtype_is_whole(c->to_dtype)) /* from i64 to f32 in one rounding */
+        put_f32(c->to, c->to_dtype, i, whole ? (float)n : (float)x);
+    else if (c->to_dtype == TIGA_BOOL)
+        ((uint8_t *)c->to)[i] = whole ? n != 0 : x != 0;
+    else
+        put_whole(c->to, c->to_dtype, i,
+                  whole ? n : integer_of(x, dtypes[c->to_dtype].least, dtypes[c->to_dtype].most));
 }
 
 static void convert_task(void *arg, int64_t task, int thread) {
@@ -143,29 +193,15 @@ static void convert_task(void *arg, int64_t task, int thread) {
     const convert *c = arg;
     int64_t begin, end;
     rt_task_range(c->n, c->n_tasks, task, &begin, &end);
-    bool whole = c->from_dtype != TIGA_F32 && c->from_dtype != TIGA_F64;
-    for (int64_t i = begin; i < end; i++) {
-        switch (c->to_dtype) {
-        case TIGA_BOOL:
-            ((uint8_t *)c->to)[i] =
-                whole ? get_i64(c->from, c->from_dtype, i) != 0 : get_f64(c->from, c->from_dtype, i) != 0;
-            break;
-        case TIGA_I32:
-            ((int32_t *)c->to)[i] = whole
-                                        ? (int32_t)(uint32_t)(uint64_t)get_i64(c->from, c->from_dtype, i)
-                                        : (int32_t)integer_of(get_f64(c->from, c->from_dtype, i), INT32_MIN, INT32_MAX);
-            break;
-        case TIGA_I64:
-            ((int64_t *)c->to)[i] = get_i64(c->from, c->from_dtype, i);
-            break;
-        case TIGA_F32: /* from i64 in one rounding */
-            ((float *)c->to)[i] =
-                whole ? (float)get_i64(c->from, c->from_dtype, i) : (float)get_f64(c->from, c->from_dtype, i);
-            break;
-        default:
-            ((double *)c->to)[i] = get_f64(c->from, c->from_dtype, i);
-        }
+    bool whole = rt_dtype_is_whole(c->from_dtype);
+    if (c->from_dtype == c->to_dtype && c->from_dtype != TIGA_BOOL) {
+        size_t size = (size_t)tiga_dtype_bytes(c->to_dtype);
+        memcpy((char *)c->to + (size_t)begin * size, (const char *)c->from + (size_t)begin * size,
+               (size_t)(end - begin) * size);
+        return;
     }
+    for (int64_t i = begin; i < end; i++)
+        convert_one(c, whole, i);
 }
 
 tiga_status tiga_array_convert(tiga_context *ctx, const tiga_array *a, int32_t dtype, tiga_array *out) {

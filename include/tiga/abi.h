@@ -14,7 +14,17 @@ extern "C" {
 #define TIGA_ABI_VERSION 2
 
 /* Element types, the same numbers as in the compiler's type table. */
-enum { TIGA_BOOL = 0, TIGA_I32 = 1, TIGA_I64 = 2, TIGA_F32 = 3, TIGA_F64 = 4 };
+enum {
+    TIGA_BOOL = 0,
+    TIGA_I32 = 1,
+    TIGA_I64 = 2,
+    TIGA_F32 = 3,
+    TIGA_F64 = 4,
+    TIGA_F16 = 5, /* uint16_t: the bits of an IEEE binary16 */
+    TIGA_BF16 = 6, /* uint16_t: the upper half of a float */
+    TIGA_I8 = 7,
+    TIGA_U8 = 8
+};
 
 /* What a parameter or a result is indexed by. TIGA_AT_GRAPH marks a program's graph parameter. */
 enum { TIGA_AT_SRC = 0, TIGA_AT_DST = 1, TIGA_AT_NODE = 2, TIGA_AT_EDGE = 3, TIGA_AT_PARAM = 4, TIGA_AT_GRAPH = 5 };

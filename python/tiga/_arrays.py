@@ -261,7 +261,7 @@ def _shape_text(shape):
 
 def _judge(found, dtype, what):
     strided, long = not found.contiguous, dtype.long
-    wrong_type = found.long != long or found.big_endian
+    wrong_type = not dtype.accepts(found.long, found.kind == BUFFER) or found.big_endian
     if wrong_type or strided:
         order = "big-endian " if found.big_endian else ""
         strides = f" with strides {_shape_text(found.strides)} bytes" if strided and found.strides else ""
@@ -337,7 +337,7 @@ def _as_int(value, dtype):
     if isinstance(value, bool) or isinstance(value, (str, bytes)):
         raise TypeError
     n = operator.index(value)
-    if not -(1 << (8 * dtype.size - 1)) <= n < 1 << (8 * dtype.size - 1):
+    if not dtype.least <= n < dtype.least + (1 << 8 * dtype.size):
         raise OverflowError
     return n
 
@@ -348,14 +348,15 @@ def _as_float(value, dtype):
     if getattr(value, "shape", ()) != ():  # numpy would take an array of one element for a number
         raise TypeError
     x = float(value)
-    if x - x == 0 and dtype.ctype(x).value - dtype.ctype(x).value != 0:
+    y = dtype.from_c(dtype.ctype(dtype.to_c(x)).value)
+    if x - x == 0 and y - y != 0:
         raise OverflowError
     return x
 
 
 def scalar(value, dtype, what):
     """A View of rank 0 holding a Python number."""
-    cell = dtype.ctype(number(value, dtype, what))
+    cell = dtype.ctype(dtype.to_c(number(value, dtype, what)))
     return View(C.addressof(cell), dtype, (), True, None, cell)
 
 
@@ -392,7 +393,7 @@ def from_list(value, dtype, what):
     """A View of a copy of a list, or of lists of lists."""
     shape, flat = _list_shape(value, what), []
     _flatten(value, shape, dtype, what, flat)
-    memory = (dtype.ctype * len(flat))(*flat)
+    memory = (dtype.ctype * len(flat))(*map(dtype.to_c, flat))
     return View(C.addressof(memory), dtype, shape, True, LIST, memory)
 
 
@@ -400,7 +401,7 @@ def from_list(value, dtype, what):
 def new(kind, dtype, shape):
     """A new array of this kind, and its View.  A list is made from its memory at the end, see finish()."""
     if kind == NUMPY:
-        array = numpy().empty(shape, dtype.long)
+        array = numpy().empty(shape, dtype.numpy)
         return array, View(array.ctypes.data, dtype, shape, False, NUMPY, array)
     if kind == TORCH:
         torch = sys.modules["torch"]
@@ -443,13 +444,17 @@ def _empty_memory(dtype, shape):
 _letters = {t.code: t.letter.encode() for t in _dtypes.TABLE}
 
 
-def finish(array, kind, rank):
+def _numbers(value, from_c):
+    return [_numbers(part, from_c) for part in value] if isinstance(value, list) else from_c(value)
+
+
+def finish(array, kind, rank, dtype):
     """What the caller gets: lists for lists; numbers for results of rank 0, but tensors of torch."""
     if kind == NUMPY:
         return array[()] if rank == 0 else array
     if kind == TORCH:
         return array
-    return array.tolist() if kind == LIST or rank == 0 else array
+    return _numbers(array.tolist(), dtype.from_c) if kind == LIST or rank == 0 else array
 
 
 # ---- memory of the library, seen from Python ----
@@ -463,4 +468,4 @@ def borrowed(pointer, dtype, count, owner):
         memory = memoryview(cells).cast("B").cast(dtype.letter)
     memory = memory.toreadonly()
     np = numpy()
-    return memory if np is None else np.frombuffer(memory, dtype.long) if count else np.empty(0, dtype.long)
+    return memory if np is None else np.frombuffer(memory, dtype.numpy) if count else np.empty(0, dtype.numpy)

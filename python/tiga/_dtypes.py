@@ -1,14 +1,50 @@
 """Element types: the numbers of abi.h, and what each is called elsewhere.  A new type is a line here."""
 import ctypes as C
+import struct
+
+
+def _same(x):
+    return x
+
+
+def _to_f16(x):
+    """The bits of a float rounded to f32, then to f16, as the language does; too large is infinity."""
+    try:
+        return struct.unpack("<H", struct.pack("<e", C.c_float(x).value))[0]
+    except OverflowError:
+        return 0xfc00 if x < 0 else 0x7c00
+
+
+def _from_f16(bits):
+    return struct.unpack("<e", struct.pack("<H", bits))[0]
+
+
+def _to_bf16(x):
+    bits = struct.unpack("<I", C.c_float(x))[0]
+    if x != x:
+        return bits >> 16 | 0x40
+    return bits + 0x7fff + (bits >> 16 & 1) >> 16
+
+
+def _from_bf16(bits):
+    return struct.unpack("<f", struct.pack("<I", bits << 16))[0]
 
 
 class DType:
-    """One element type of the language."""
-    __slots__ = ("code", "name", "size", "letter", "typestr", "long", "dlpack", "ctype", "python")
+    """One element type of the language.  to_c and from_c: between a number and the ctype, which holds the bits of a
+    16-bit float.  numpy: its name there, long elsewhere."""
+    __slots__ = ("code", "name", "size", "letter", "typestr", "long", "dlpack", "ctype", "python", "numpy", "to_c", "from_c",
+                 "least")
 
-    def __init__(self, code, name, size, letter, typestr, long, dlpack, ctype, python):
+    def __init__(self, code, name, size, letter, typestr, long, dlpack, ctype, python, numpy=None, to_c=_same, from_c=_same):
         self.code, self.name, self.size, self.letter = code, name, size, letter
         self.typestr, self.long, self.dlpack, self.ctype, self.python = typestr, long, dlpack, ctype, python
+        self.numpy, self.to_c, self.from_c = numpy or long, to_c, from_c
+        self.least = 0 if letter == "B" else -(1 << (8 * size - 1))  # of integers
+
+    def accepts(self, long, is_buffer):
+        """Does an array whose elements are called so hold this type?  Bits in uint16 do where there is no other way."""
+        return long == self.long or (long == "uint16" and (self.numpy == long or (is_buffer and self.letter == "H")))
 
     def __repr__(self):
         return self.name
@@ -22,6 +58,10 @@ TABLE = (
     DType(2, "i64", 8, "q", "i8", "int64", (0, 64), C.c_int64, int),
     DType(3, "f32", 4, "f", "f4", "float32", (2, 32), C.c_float, float),
     DType(4, "f64", 8, "d", "f8", "float64", (2, 64), C.c_double, float),
+    DType(5, "f16", 2, "H", "f2", "float16", (2, 16), C.c_uint16, float, None, _to_f16, _from_f16),
+    DType(6, "bf16", 2, "H", "u2", "bfloat16", (4, 16), C.c_uint16, float, "uint16", _to_bf16, _from_bf16),
+    DType(7, "i8", 1, "b", "i1", "int8", (0, 8), C.c_int8, int),
+    DType(8, "u8", 1, "B", "u1", "uint8", (1, 8), C.c_uint8, int),
 )
 BY_CODE = {t.code: t for t in TABLE}
 BY_TYPESTR = {t.typestr: t for t in TABLE}

@@ -166,6 +166,31 @@ program big[A, B](g: graph, a: f32[g.src, A], b: f32[g.src, B]) -> f32[g.dst] {
         self.fails(1, TIGA, "run", "m.so", "weighted_sum", "--graph", "s.mtx", "--edge", "w=@", "--edge-order=file", "--stats",
                    says="symmetric")
 
+    def test_small_element_types(self):
+        self.write("s.tg", """kernel h(src x: f16, edge w: bf16, dst d: i8, dst u: u8) -> (s: f16, b: bf16, i: i8, n: u8) {
+    let total = reduce sum(edge.w * src.x)
+    return (s = total, b = total, i = dst.d + i8(total), n = dst.u + 250)
+}
+""")
+        x = np.array([0.1, 2.5, -3.25, 1000], np.float16)
+        d, u = np.array([127, -128, 5], np.int8), np.array([0, 5, 6], np.uint8)
+        for name, a in (("x", x), ("d", d), ("u", u)):
+            np.save(self.dir / f"{name}.npy", a)
+        self.ok(TIGA, "run", "s.tg", "h", "--graph", "g.mtx", "--src", "x=x.npy", "--edge", "w=@", "--dst", "d=d.npy",
+                "--dst", "u=u.npy", "-o", "s=so.npy", "-o", "b=bo.npy", "-o", "i=io.npy", "-o", "n=no.npy")
+        total = np.zeros(3, np.float32)
+        for r, c, v in zip(ROWS, COLUMNS, VALUES):
+            total[r] += np.float32(v) * np.float32(x[c])
+        np.testing.assert_array_equal(np.load(self.dir / "so.npy"), total.astype(np.float16))
+        b = np.load(self.dir / "bo.npy")
+        self.assertEqual(b.dtype, np.uint16)  # the bits of bf16
+        np.testing.assert_allclose((b.astype(np.uint32) << 16).view(np.float32), total, rtol=2**-8)
+        want = d + np.clip(total, -128, 127).astype(np.int8)
+        np.testing.assert_array_equal(np.load(self.dir / "io.npy"), want)
+        np.testing.assert_array_equal(np.load(self.dir / "no.npy"), u + np.uint8(250))
+        self.fails(1, TIGA, "run", "s.tg", "h", "--graph", "g.mtx", "--src", "x=x.npy", "--edge", "w=@", "--dst", "d=300",
+                   "--dst", "u=u.npy", "-o", "s=so.npy", says=["300", "i8"])
+
     def test_source(self):
         stats = self.stats("m.tg", *self.base[1:], "--edge", "w=@", "-D", f"F={self.F}", "-O3", "-o", "out.npy")
         np.testing.assert_allclose(np.load(self.dir / "out.npy"), self.want(VALUES), rtol=1e-6)

@@ -9,7 +9,9 @@
 #endif
 
 #if defined(TIGA_FREESTANDING) /* no headers at hand: what they would have said */
+typedef __INT8_TYPE__ int8_t;
 typedef __UINT8_TYPE__ uint8_t;
+typedef __UINT16_TYPE__ uint16_t;
 typedef __INT32_TYPE__ int32_t;
 typedef __UINT32_TYPE__ uint32_t;
 typedef __INT64_TYPE__ int64_t;
@@ -51,7 +53,17 @@ extern "C" {
 #define TIGA_ABI_VERSION 2
 
 /* Element types, the same numbers as in the compiler's type table. */
-enum { TIGA_BOOL = 0, TIGA_I32 = 1, TIGA_I64 = 2, TIGA_F32 = 3, TIGA_F64 = 4 };
+enum {
+    TIGA_BOOL = 0,
+    TIGA_I32 = 1,
+    TIGA_I64 = 2,
+    TIGA_F32 = 3,
+    TIGA_F64 = 4,
+    TIGA_F16 = 5, /* uint16_t: the bits of an IEEE binary16 */
+    TIGA_BF16 = 6, /* uint16_t: the upper half of a float */
+    TIGA_I8 = 7,
+    TIGA_U8 = 8
+};
 
 /* What a parameter or a result is indexed by. TIGA_AT_GRAPH marks a program's graph parameter. */
 enum { TIGA_AT_SRC = 0, TIGA_AT_DST = 1, TIGA_AT_NODE = 2, TIGA_AT_EDGE = 3, TIGA_AT_PARAM = 4, TIGA_AT_GRAPH = 5 };

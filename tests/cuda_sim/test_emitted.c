@@ -66,8 +66,10 @@ static void fill(ir_dtype t, void *array, size_t bytes) {
             v.d = value();
         else if (t == IR_BOOL)
             v.i = (int64_t)(next_random() & 1);
-        else if (t == IR_I32)
-            v.i = (int32_t)v.i;
+        else if (ir_dtype_is_half(t))
+            v = ir_eval(IR_CAST, IR_F64, t, &(ir_scalar_value){.d = value()});
+        else
+            v = ir_eval(IR_CAST, IR_I64, t, &v);
         ir_store_scalar(t, array, i, v);
     }
 }
@@ -76,6 +78,8 @@ static bool same(ir_dtype t, const void *a, const void *b, int64_t i) {
     size_t n = ir_dtype_bytes(t);
     ir_scalar_value x = ir_load_scalar(t, a, i), y = ir_load_scalar(t, b, i);
     if ((t == IR_F32 && isnan(x.f) && isnan(y.f)) || (t == IR_F64 && isnan(x.d) && isnan(y.d)))
+        return true;
+    if (ir_dtype_is_half(t) && isnan(ir_eval(IR_CAST, t, IR_F32, &x).f) && isnan(ir_eval(IR_CAST, t, IR_F32, &y).f))
         return true;
     return !memcmp((const char *)a + (size_t)i * n, (const char *)b + (size_t)i * n, n);
 }

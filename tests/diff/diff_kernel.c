@@ -24,7 +24,9 @@ static void keep(gen *g, ir_id id) {
 
 static ir_dtype random_dtype(diff_rng *r) {
     int64_t k = diff_below(r, 100);
-    return k < 45 ? IR_F32 : k < 60 ? IR_F64 : k < 72 ? IR_I32 : k < 86 ? IR_I64 : IR_BOOL;
+    static const ir_dtype small[] = {IR_F16, IR_BF16, IR_I8, IR_U8};
+    if (k < 20) return small[k / 5];
+    return k < 55 ? IR_F32 : k < 67 ? IR_F64 : k < 77 ? IR_I32 : k < 89 ? IR_I64 : IR_BOOL;
 }
 
 static ir_dim constant_dim(diff_rng *r) {
@@ -99,6 +101,11 @@ static ir_id cast_to(gen *g, ir_id id, ir_dtype t) {
     return ir_emit1(&g->b, IR_CAST, type, id);
 }
 
+/* The value as something that can be computed with: a 16-bit float becomes f32. */
+static ir_id computed(gen *g, ir_id id) {
+    return ir_dtype_is_half(type_of(g, id).dtype) ? cast_to(g, id, IR_F32) : id;
+}
+
 static ir_id pick_of(gen *g, ir_dtype t) {
     for (int tries = 0; tries < 6; tries++) {
         ir_id id = pick(g);
@@ -153,7 +160,7 @@ static ir_id fold_axes(gen *g, ir_id id, unsigned axes, ir_kind kind) {
 }
 
 static void add_fold(gen *g) {
-    ir_id id = pick(g);
+    ir_id id = computed(g, pick(g));
     ir_type t = type_of(g, id);
     if (t.rank == 0) return;
     /* the first axes, all of them at times: what is left is a suffix, which broadcasts with everything else */
@@ -198,7 +205,10 @@ static ir_id emit_reduce(gen *g, ir_id value, ir_kind kind) {
     return out;
 }
 
-static ir_id reduce_any(gen *g, ir_id value) { return emit_reduce(g, value, reduce_kind(g, type_of(g, value).dtype)); }
+static ir_id reduce_any(gen *g, ir_id value) {
+    value = computed(g, value);
+    return emit_reduce(g, value, reduce_kind(g, type_of(g, value).dtype));
+}
 
 static void add_reduce(gen *g) {
     if (diff_chance(g->r, 6)) { /* count() */

@@ -41,7 +41,9 @@ static ir_type tensor(gen *g, ir_dtype t, int which) {
 
 static ir_dtype random_dtype(diff_rng *r) {
     int64_t k = diff_below(r, 100);
-    return k < 50 ? IR_F32 : k < 65 ? IR_F64 : k < 75 ? IR_I32 : k < 88 ? IR_I64 : IR_BOOL;
+    static const ir_dtype small[] = {IR_F16, IR_BF16, IR_I8, IR_U8};
+    if (k < 20) return small[k / 5];
+    return k < 57 ? IR_F32 : k < 69 ? IR_F64 : k < 78 ? IR_I32 : k < 90 ? IR_I64 : IR_BOOL;
 }
 
 static ir_id pick(gen *g) { return g->values[diff_below(g->r, g->n)]; }
@@ -95,8 +97,12 @@ static const char *fold_kind(diff_rng *r, ir_dtype t) {
     return t == IR_BOOL ? (diff_chance(r, 50) ? "and" : "or") : numeric[diff_below(r, 5)];
 }
 
+static ir_id computed(gen *g, ir_id id) {
+    return ir_dtype_is_half(type_of(g, id).dtype) ? cast_to(g, id, IR_F32) : id;
+}
+
 static void add_fold(gen *g) {
-    ir_id id = pick(g);
+    ir_id id = computed(g, pick(g));
     ir_type from = type_of(g, id), to = from;
     if (from.rank == 0) return;
     unsigned all = (1u << from.rank) - 1;
@@ -171,6 +177,10 @@ static ir_id same_type_step(gen *g, ir_id id) {
     static const ir_opcode logic[] = {IR_AND, IR_OR, IR_EQ};
     ir_type t = type_of(g, id);
     ir_opcode code = t.dtype == IR_BOOL ? logic[diff_below(g->r, 3)] : numeric[diff_below(g->r, 5)];
+    if (ir_dtype_is_half(t.dtype)) { /* computed in f32, carried in 16 bits */
+        ir_id wide = cast_to(g, id, IR_F32), half = ir_emit_const(&g->b, ir_scalar(IR_F32), (ir_scalar_value){.f = 0.75f});
+        return cast_to(g, ir_emit_elementwise(&g->b, IR_MUL, (ir_id[]){wide, half}, 2), t.dtype);
+    }
     ir_id other = 0;
     for (int tries = 0; tries < 6 && !other; tries++) {
         ir_id v = pick(g);

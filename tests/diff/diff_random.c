@@ -15,6 +15,10 @@ int64_t diff_below(diff_rng *r, int64_t n) { return (int64_t)(diff_next(r) % (ui
 bool diff_chance(diff_rng *r, int percent) { return diff_below(r, 100) < percent; }
 
 static double special_float(diff_rng *r, ir_dtype t) {
+    if (ir_dtype_is_half(t) && diff_chance(r, 50)) { /* the least and the largest, and what rounds to them or not */
+        static const double f16[] = {6e-8, 2.9e-8, 65504, 65519.9, 65520, 1e-39, 0.00006103515625};
+        return f16[diff_below(r, 7)];
+    }
     switch (diff_below(r, 7)) {
     case 0: return NAN;
     case 1: return INFINITY;
@@ -32,15 +36,21 @@ static double plain_float(diff_rng *r) {
 }
 
 static int64_t plain_int(diff_rng *r, ir_dtype t) {
-    if (diff_chance(r, 3)) return t == IR_I32 ? INT32_MIN : INT64_MIN;
-    if (diff_chance(r, 3)) return t == IR_I32 ? INT32_MAX : INT64_MAX;
-    return diff_below(r, 21) - 10;
+    int64_t least, most;
+    ir_dtype_limits(t, &least, &most);
+    if (diff_chance(r, 3)) return least;
+    if (diff_chance(r, 3)) return most;
+    return diff_below(r, 21) - (least < 0 ? 10 : 0);
 }
 
 ir_scalar_value diff_value(diff_rng *r, ir_dtype t) {
     ir_scalar_value v = {0};
     if (t == IR_BOOL) v.i = diff_below(r, 2);
-    else if (t == IR_I32 || t == IR_I64) v.i = plain_int(r, t);
+    else if (ir_dtype_is_int(t)) v.i = plain_int(r, t);
+    else if (ir_dtype_is_half(t)) {
+        v.d = diff_chance(r, 6) ? special_float(r, t) : plain_float(r);
+        v = ir_eval(IR_CAST, IR_F64, t, &v);
+    }
     else {
         double d = diff_chance(r, 3) ? special_float(r, t) : plain_float(r);
         if (t == IR_F32) v.f = (float)d;
@@ -57,6 +67,11 @@ bool diff_same_bits(ir_dtype t, const void *a, const void *b, int64_t i) {
     if (t == IR_F64) {
         double x = ((const double *)a)[i], y = ((const double *)b)[i];
         return (x != x && y != y) || (x == y && !signbit(x) == !signbit(y));
+    }
+    if (ir_dtype_is_half(t)) {
+        ir_scalar_value h[2] = {ir_load_scalar(t, a, i), ir_load_scalar(t, b, i)};
+        float x = ir_eval(IR_CAST, t, IR_F32, &h[0]).f, y = ir_eval(IR_CAST, t, IR_F32, &h[1]).f;
+        return (x != x && y != y) || h[0].i == h[1].i;
     }
     return ir_load_scalar(t, a, i).i == ir_load_scalar(t, b, i).i;
 }

@@ -126,17 +126,24 @@ static inline test_graph test_graph_new(base_arena *a, int64_t n_dst, int64_t n_
 /* special: one value in eight is NaN, infinite, -0, tiny or the largest. */
 static inline ir_scalar_value test_value(ir_dtype t, bool special, uint64_t *seed) {
     static const double odd[] = {NAN, INFINITY, -INFINITY, -0.0, 1e-42, 3e38, -3e38, 0.0};
+    static const double odd_half[] = {NAN, INFINITY, -INFINITY, -0.0, 1e-7, 65504, 3e38, 6e-8};
     uint64_t r = test_random(seed);
     double v = special && r % 8 == 0 ? odd[r / 8 % 8] : ((double)(r % 2001) - 1000) / 256;
     if (t == IR_F32)
         return (ir_scalar_value){.f = (float)v};
     if (t == IR_F64)
         return (ir_scalar_value){.d = special && r % 16 == 3 ? v * 1e300 : v};
+    if (ir_dtype_is_half(t)) {
+        ir_scalar_value x = {.d = special && r % 8 == 0 ? odd_half[r / 8 % 8] : v};
+        return ir_eval(IR_CAST, IR_F64, t, &x);
+    }
     if (t == IR_BOOL)
         return (ir_scalar_value){.i = r % 3 == 0};
+    int64_t least, most;
+    ir_dtype_limits(t, &least, &most);
     if (special && r % 8 == 0)
-        return (ir_scalar_value){.i = t == IR_I32 ? (r % 16 ? INT32_MIN : -1) : (r % 16 ? INT64_MIN : -1)};
-    return (ir_scalar_value){.i = (int64_t)(r % 15) - 7};
+        return (ir_scalar_value){.i = r % 16 ? least : least < 0 ? -1 : most};
+    return (ir_scalar_value){.i = (int64_t)(r % 15) - (least < 0 ? 7 : 0)};
 }
 
 typedef struct test_call {
@@ -240,6 +247,9 @@ static inline bool test_same(ir_dtype t, const void *a, const void *b, int64_t i
     if (t == IR_F32 && isnan(((const float *)a)[i]) && isnan(((const float *)b)[i]))
         return true;
     if (t == IR_F64 && isnan(((const double *)a)[i]) && isnan(((const double *)b)[i]))
+        return true;
+    ir_scalar_value x = ir_load_scalar(t, a, i), y = ir_load_scalar(t, b, i);
+    if (ir_dtype_is_half(t) && isnan(ir_eval(IR_CAST, t, IR_F32, &x).f) && isnan(ir_eval(IR_CAST, t, IR_F32, &y).f))
         return true;
     size_t n = ir_dtype_bytes(t);
     return !memcmp((const char *)a + (size_t)i * n, (const char *)b + (size_t)i * n, n);

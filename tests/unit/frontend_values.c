@@ -259,6 +259,71 @@ Test(values, integers_and_literals) {
 }
 
 /* ---- functions --------------------------------------------------------------------------------------------------- */
+/* A 16-bit float is f32 where it is computed with; a place of that type rounds once. */
+Test(values, sixteen_bit_floats_are_stored) {
+    compiled c =
+        compile("fn twice(x: T) -> T = x + x\n"
+                "fn narrow(x: f32) -> bf16 = x\n"
+                "kernel k(dst x: f16, dst y: f32, dst z: bf16) -> (a: f16, b: f32, c: bf16, d: f32, e: f16) {\n"
+                "    let kept = dst.x\n"
+                "    return (a = kept * kept + dst.y, b = twice(kept) * dst.z, c = narrow(dst.y),\n"
+                "            d = f32(f16(dst.y)) - dst.y, e = select(dst.y > 0, dst.x, 1.5))\n"
+                "}\n"
+                "program p(g: graph, x: f16[g.dst], n: i64) -> f16[g.dst] {\n"
+                "    var r = x\n"
+                "    repeat n { r = k(g, x = r, y = 2 * r, z = 1).b }\n"
+                "    return r / 3\n"
+                "}\n");
+    uint16_t x[4], z[4], a[4], cc[4], e[4], r[4];
+    float y[4] = {0.1f, -3.0e4f, 1e-8f, 70000}, b[4], d[4];
+    for (int i = 0; i < 4; i++) {
+        x[i] = base_f16_from_f32(0.1f * (float)(i + 1));
+        z[i] = base_bf16_from_f32(3.3f * (float)(i - 1));
+    }
+    ir_call_data call = {.graph = &GRAPH, .in = (const void *const[]){x, y, z}};
+    call.out = (void *const[]){a, b, cc, d, e};
+    run(&c, "k", IR_LEVEL_KERNEL, &call);
+    for (int i = 0; i < 4; i++) {
+        float fx = base_f32_from_f16(x[i]);
+        cr_expect_eq(a[i], base_f16_from_f32(fx * fx + y[i]), "one rounding");
+        same(b[i], (fx + fx) * base_f32_from_bf16(z[i]), "f32 in between");
+        cr_expect_eq(cc[i], base_bf16_from_f32(y[i]));
+        same(d[i], base_f32_from_f16(base_f16_from_f32(y[i])) - y[i], "a cast rounds");
+        cr_expect_eq(e[i], y[i] > 0 ? x[i] : base_f16_from_f32(1.5f));
+    }
+    const ir_graph_data *graphs[] = {&SQUARE};
+    const int64_t dims[] = {3, 3, 6}, n = 2;
+    ir_call_data prog = {
+        .graphs = graphs, .dims = dims, .in = (const void *const[]){NULL, x, &n}, .out = (void *const[]){r}};
+    run(&c, "p", IR_LEVEL_PROGRAM, &prog);
+    for (int i = 0; i < 3; i++) {
+        uint16_t v = x[i];
+        for (int k = 0; k < 2; k++)
+            v = base_f16_from_f32(2 * base_f32_from_f16(v));
+        cr_expect_eq(r[i], base_f16_from_f32(base_f32_from_f16(v) / 3));
+    }
+    base_arena_free(c.arena);
+}
+
+Test(values, small_integers) {
+    compiled c =
+        compile("kernel k(dst x: i8, dst y: u8) -> (a: i8, b: u8, c: i32, d: bool) {\n"
+                "    return (a = dst.x * 2 + 100, b = dst.y + 200, c = i32(dst.x) + i32(dst.y), d = dst.y > 199)\n"
+                "}\n");
+    int8_t x[] = {100, -100, 127, -128}, a[4];
+    uint8_t y[] = {0, 100, 200, 255}, b[4], d[4];
+    int32_t cc[4];
+    ir_call_data call = {.graph = &GRAPH, .in = (const void *const[]){x, y}, .out = (void *const[]){a, b, cc, d}};
+    run(&c, "k", IR_LEVEL_KERNEL, &call);
+    for (int i = 0; i < 4; i++) {
+        cr_expect_eq(a[i], (int8_t)(uint8_t)(x[i] * 2 + 100));
+        cr_expect_eq(b[i], (uint8_t)(y[i] + 200));
+        cr_expect_eq(cc[i], x[i] + y[i]);
+        cr_expect_eq(d[i], y[i] > 199);
+    }
+    base_arena_free(c.arena);
+}
+
 Test(values, functions_are_generic_and_hygienic) {
     compiled c = compile("fn twice(x: T) -> T = x + x\n"
                          "fn poly(x: T, y: T, k: f32) -> T = twice(x) * y + T_of(x)\n"

@@ -20,11 +20,17 @@ static int64_t cast_to(ir_dtype from, ir_dtype to, ir_scalar_value v) { return i
 
 Test(eval, which_operation_is_defined_on_which_type) {
     const ir_dtype types[] = {IR_BOOL, IR_I32, IR_I64, IR_F32, IR_F64};
+    base_str half = {0};
     const char *defined[] = {"eq ne and or not select cast ", NULL, NULL, NULL, NULL};
     base_str seen = {0};
     for (int code = 1; code < IR_OP_COUNT; code++) {
         if (ir_eval_defined((ir_opcode)code, IR_BOOL))
             base_str_addf(&seen, "%s ", ir_op_describe((ir_opcode)code)->text);
+        if (ir_eval_defined((ir_opcode)code, IR_F16))
+            base_str_addf(&half, "%s ", ir_op_describe((ir_opcode)code)->text);
+        cr_assert_eq(ir_eval_defined((ir_opcode)code, IR_F16), ir_eval_defined((ir_opcode)code, IR_BF16));
+        cr_assert_eq(ir_eval_defined((ir_opcode)code, IR_I8), ir_eval_defined((ir_opcode)code, IR_I64));
+        cr_assert_eq(ir_eval_defined((ir_opcode)code, IR_U8), ir_eval_defined((ir_opcode)code, IR_I64));
         bool elementwise = ir_class_is_elementwise(ir_op_describe((ir_opcode)code)->cls), any = false;
         for (int t = 0; t < 5; t++)
             any |= ir_eval_defined((ir_opcode)code, types[t]);
@@ -34,6 +40,7 @@ Test(eval, which_operation_is_defined_on_which_type) {
         cr_assert_not(ir_eval_defined((ir_opcode)code, IR_TUPLE));
     }
     cr_assert_str_eq(seen.data, defined[0]);
+    cr_assert_str_eq(half.data, "select cast ");
     cr_assert(ir_eval_defined(IR_POW, IR_I32) && !ir_eval_defined(IR_EXP, IR_I32) && !ir_eval_defined(IR_AND, IR_I32));
 }
 
@@ -157,6 +164,85 @@ Test(eval, casts_truncate_saturate_and_round_once) {
     cr_assert_eq(ir_eval(IR_CAST, IR_F64, IR_F32, &huge).f, INFINITY);
 }
 
+Test(eval, small_integers_wrap_around_in_their_own_range) {
+    cr_assert_eq(int2(IR_ADD, IR_I8, 127, 1), -128);
+    cr_assert_eq(int2(IR_ADD, IR_U8, 255, 1), 0);
+    cr_assert_eq(int2(IR_SUB, IR_U8, 0, 1), 255);
+    cr_assert_eq(int2(IR_MUL, IR_I8, 64, 2), -128);
+    cr_assert_eq(int2(IR_NEG, IR_I8, -128, 0), -128);
+    cr_assert_eq(int2(IR_NEG, IR_U8, 1, 0), 255);
+    cr_assert_eq(int2(IR_ABS, IR_I8, -128, 0), -128);
+    cr_assert_eq(int2(IR_ABS, IR_U8, 200, 0), 200);
+    cr_assert_eq(int2(IR_SIGN, IR_U8, 200, 0), 1);
+    cr_assert_eq(int2(IR_DIV, IR_I8, -128, -1), -128);
+    cr_assert_eq(int2(IR_DIV, IR_U8, 200, 255), 0);
+    cr_assert_eq(int2(IR_REM, IR_U8, 200, 0), 200);
+    cr_assert_eq(int2(IR_POW, IR_U8, 3, 255), 171);
+    cr_assert_eq(int2(IR_POW, IR_I8, -3, 5), 13);
+    cr_assert_eq(int2(IR_MAX, IR_U8, 200, 100), 200);
+    cr_assert_eq(ir_kind_identity(IR_KIND_MIN, IR_U8).i, 255);
+    cr_assert_eq(ir_kind_identity(IR_KIND_MAX, IR_I8).i, -128);
+    cr_assert_eq(cast_to(IR_F32, IR_U8, f(-1)), 0);
+    cr_assert_eq(cast_to(IR_F32, IR_U8, f(255.9f)), 255);
+    cr_assert_eq(cast_to(IR_F32, IR_U8, f(300)), 255);
+    cr_assert_eq(cast_to(IR_F64, IR_I8, d(-128.9)), -128);
+    cr_assert_eq(cast_to(IR_F64, IR_I8, d(-1000)), -128);
+    cr_assert_eq(cast_to(IR_I64, IR_U8, i(-1)), 255);
+    cr_assert_eq(cast_to(IR_U8, IR_I8, i(200)), -56);
+    cr_assert_eq(cast_to(IR_I32, IR_I8, i(128)), -128);
+}
+
+static float widened(ir_dtype t, int64_t bits) { return ir_eval(IR_CAST, t, IR_F32, &(ir_scalar_value){.i = bits}).f; }
+
+/* Every f16 and bf16: exact, and back. */
+Test(eval, every_half_widens_exactly_and_comes_back) {
+    for (int64_t h = 0; h < 65536; h++) {
+        int exponent = (int)(h >> 10 & 31);
+        double m = (double)(h & 1023), sign = h >> 15 ? -1 : 1;
+        double want = sign * (exponent ? ldexp(1 + m / 1024, exponent - 15) : ldexp(m, -24));
+        float got = widened(IR_F16, h);
+        if (exponent == 31 && m != 0)
+            cr_assert(isnan(got) && isnan(widened(IR_F16, cast_to(IR_F32, IR_F16, f(got)))));
+        else if (exponent == 31)
+            cr_assert_eq(got, (float)(sign * (double)INFINITY));
+        else
+            cr_assert_eq((double)got, want);
+        cr_assert(isnan(got) || cast_to(IR_F32, IR_F16, f(got)) == h, "%x", (unsigned)h);
+        uint32_t bits = (uint32_t)h << 16;
+        float same;
+        memcpy(&same, &bits, sizeof same);
+        float b = widened(IR_BF16, h);
+        cr_assert(isnan(same) ? isnan(b) : !memcmp(&same, &b, sizeof b));
+        cr_assert(isnan(b) ? isnan(widened(IR_BF16, cast_to(IR_F32, IR_BF16, f(b))))
+                           : cast_to(IR_F32, IR_BF16, f(b)) == h);
+    }
+}
+
+/* Between two neighbours: to the nearer, the even one in the middle. */
+Test(eval, halves_round_to_nearest_even) {
+    const ir_dtype types[] = {IR_F16, IR_BF16};
+    const int64_t infinity[] = {0x7c00, 0x7f80};
+    for (int t = 0; t < 2; t++)
+        for (int64_t h = 0; h + 1 < infinity[t]; h++) {
+            float a = widened(types[t], h), b = widened(types[t], h + 1);
+            float middle = (float)(((double)a + (double)b) / 2);
+            int64_t even = h & 1 ? h + 1 : h;
+            cr_assert_eq(cast_to(IR_F32, types[t], f(middle)), even, "%x", (unsigned)h);
+            cr_assert_eq(cast_to(IR_F32, types[t], f(nextafterf(middle, 0))), h, "%x", (unsigned)h);
+            cr_assert_eq(cast_to(IR_F32, types[t], f(nextafterf(middle, INFINITY))), h + 1, "%x", (unsigned)h);
+            cr_assert_eq(cast_to(IR_F32, types[t], f(-middle)), even | 0x8000);
+        }
+    cr_assert_eq(cast_to(IR_F32, IR_F16, f(65519.996f)), 0x7bff);
+    cr_assert_eq(cast_to(IR_F32, IR_F16, f(65520)), 0x7c00);
+    cr_assert_eq(cast_to(IR_F32, IR_BF16, f(FLT_MAX)), 0x7f80);
+    cr_assert_eq(cast_to(IR_F32, IR_F16, f(1e-30f)), 0);
+    cr_assert_eq(cast_to(IR_F32, IR_F16, f(-1e-30f)), 0x8000);
+    cr_assert_eq(cast_to(IR_I64, IR_F16, i(2049)), 0x6800, "2048");
+    cr_assert_eq(cast_to(IR_F16, IR_I8, i(0xd7ff)), -127, "-127.9");
+    cr_assert_eq(cast_to(IR_F16, IR_BOOL, i(0x8000)), 0, "-0.0");
+    cr_assert_eq(cast_to(IR_BF16, IR_F16, i(0x3fc0)), 0x3e00, "1.5");
+}
+
 Test(eval, identities_and_combination) {
     cr_assert_eq(ir_kind_identity(IR_KIND_MIN, IR_F32).f, INFINITY);
     cr_assert_eq(ir_kind_identity(IR_KIND_MAX, IR_F64).d, (double)-INFINITY);
@@ -189,14 +275,15 @@ Test(eval, argmin_and_argmax_order) {
 
 Test(eval, scalars_in_memory_of_any_alignment) {
     unsigned char raw[64];
-    const ir_dtype types[] = {IR_BOOL, IR_I32, IR_I64, IR_F32, IR_F64};
-    const ir_scalar_value values[] = {i(1), i(INT32_MIN), i(INT64_MIN), f(-0.0f), d(1e-310)};
-    for (int t = 0; t < 5; t++) {
+    const ir_dtype types[] = {IR_BOOL, IR_I32, IR_I64, IR_F32, IR_F64, IR_F16, IR_BF16, IR_I8, IR_U8};
+    const ir_scalar_value values[] = {i(1),      i(INT32_MIN), i(INT64_MIN), f(-0.0f), d(1e-310),
+                                      i(0xfc01), i(0x8001),    i(-128),      i(255)};
+    for (int t = 0; t < 9; t++) {
         memset(raw, 0xee, sizeof raw);
         ir_store_scalar(types[t], raw + 1, 2, values[t]);
         ir_scalar_value back = ir_load_scalar(types[t], raw + 1, 2);
         cr_assert_eq(memcmp(&back, &values[t], ir_dtype_bytes(types[t])), 0);
-        cr_assert(types[t] != IR_I32 || back.i == INT32_MIN);
+        cr_assert(ir_dtype_is_float(types[t]) || back.i == values[t].i);
         size_t n = ir_dtype_bytes(types[t]);
         cr_assert_eq(raw[1 + 2 * n - 1], 0xee);
         cr_assert_eq(raw[1 + 3 * n], 0xee);

@@ -49,6 +49,10 @@ static inline ir_scalar_value lower_value(rng *r, ir_dtype t, bool odd) {
         v.i = rng_next(r, 2) ? INT64_MAX : INT64_MIN;
     if (t == IR_BOOL)
         v.i = rng_next(r, 2);
+    if (ir_dtype_is_int(t))
+        v = ir_eval(IR_CAST, IR_I64, t, &v);
+    if (ir_dtype_is_half(t))
+        v = ir_eval(IR_CAST, IR_F64, t, &(ir_scalar_value){.d = d});
     if (t == IR_F32)
         v.f = (float)d;
     if (t == IR_F64)

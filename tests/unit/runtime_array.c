@@ -113,9 +113,47 @@ Test(array, conversion) {
     FAILS(tiga_array_convert(ctx, NULL, TIGA_I32, &out), TIGA_E_ARGUMENT, "NULL");
 }
 
+Test(array, conversion_of_small_types) {
+    float from[] = {1.5f, -1.5f, 65519.996f, 65520.0f, 300.0f, NAN, 3.0e-8f, -0.0f};
+    static const uint16_t f16[] = {0x3e00, 0xbe00, 0x7bff, 0x7c00, 0x5cb0, 0x7e00, 0x0001, 0x8000};
+    static const uint16_t bf16[] = {0x3fc0, 0xbfc0, 0x4780, 0x4780, 0x4396, 0x7fc0, 0x3301, 0x8000};
+    static const int8_t i8[] = {1, -1, 127, 127, 127, 0, 0, 0};
+    static const uint8_t u8[] = {1, 0, 255, 255, 255, 0, 0, 0};
+    int64_t n = 8;
+    tiga_array a = tiga_array_borrow(from, TIGA_F32, 1, &n), out, back;
+    const struct {
+        int32_t dtype;
+        const void *want;
+    } to[] = {{TIGA_F16, f16}, {TIGA_BF16, bf16}, {TIGA_I8, i8}, {TIGA_U8, u8}};
+    for (int k = 0; k < 4; k++) {
+        cr_assert_eq(tiga_array_convert(ctx, &a, to[k].dtype, &out), TIGA_OK);
+        cr_assert(memcmp(out.data, to[k].want, (size_t)tiga_array_bytes(&out)) == 0, "%s",
+                  tiga_dtype_text(to[k].dtype));
+        cr_assert_eq(tiga_array_convert(ctx, &out, TIGA_F64, &back), TIGA_OK);
+        cr_assert(((double *)back.data)[0] == (k < 2 ? 1.5 : 1) && !(((double *)back.data)[1] > 0));
+        tiga_array_free(&back);
+        cr_assert_eq(tiga_array_convert(ctx, &out, to[k].dtype, &back), TIGA_OK, "to itself: the same bits");
+        cr_assert(memcmp(back.data, out.data, (size_t)tiga_array_bytes(&out)) == 0);
+        tiga_array_free(&back);
+        tiga_array_free(&out);
+    }
+    int64_t whole[] = {-1, 200, 1000, INT64_MIN, 2049, 65519, 65520, 0};
+    a = tiga_array_borrow(whole, TIGA_I64, 1, &n);
+    cr_assert_eq(tiga_array_convert(ctx, &a, TIGA_U8, &out), TIGA_OK);
+    cr_assert(((uint8_t *)out.data)[0] == 255 && ((uint8_t *)out.data)[2] == 1000 % 256, "wraps around");
+    cr_assert_eq(tiga_array_convert(ctx, &out, TIGA_I8, &back), TIGA_OK);
+    cr_assert_eq(((int8_t *)back.data)[1], 200 - 256);
+    tiga_array_free(&back);
+    tiga_array_free(&out);
+    cr_assert_eq(tiga_array_convert(ctx, &a, TIGA_F16, &out), TIGA_OK);
+    cr_assert(((uint16_t *)out.data)[4] == 0x6800 && ((uint16_t *)out.data)[5] == 0x7bff);
+    cr_assert_eq(((uint16_t *)out.data)[6], 0x7c00);
+    tiga_array_free(&out);
+}
+
 Test(array, npy_round_trip_of_every_type) {
     static const int64_t shapes[][3] = {{2, 3, 5}, {0, 4, 1}, {1, 1, 1}};
-    for (int32_t dtype = TIGA_BOOL; dtype <= TIGA_F64; dtype++)
+    for (int32_t dtype = TIGA_BOOL; dtype <= TIGA_U8; dtype++)
         for (int rank = 0; rank <= 3; rank++)
             for (int s = 0; s < 3; s++) {
                 tiga_array a, b;
