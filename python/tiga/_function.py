@@ -158,7 +158,7 @@ class Function:
             kind = _arrays.BUFFER if _arrays.numpy() is None else _arrays.NUMPY
         arrays, results = self._take_results(out, graphs, views, kind)
         self._run(graphs, views, results)
-        made = [a if v is None else _arrays.finish(a, kind, f.whole_rank)
+        made = [a if v is None else _arrays.finish(a, kind, f.whole_rank, f.dtype)
                 for (a, v), f in zip(arrays, self.results)]
         return made[0] if self._result_type is None else self._result_type(*made)
 

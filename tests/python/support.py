@@ -38,6 +38,10 @@ kernel plain_sum(src x: f32, edge w: f32) -> f32 { return reduce sum(edge.w * sr
 kernel f64_sum(src x: f64) -> f64 { return reduce sum(src.x) }
 kernel whole_sum(src x: i64) -> i64 { return reduce sum(src.x) }
 kernel small_sum(src x: i32) -> i32 { return reduce sum(src.x) }
+kernel half_sum(src x: f16) -> f16 { return reduce sum(src.x) }
+kernel brain_sum(src x: bf16) -> bf16 { return reduce sum(src.x) }
+kernel i8_sum(src x: i8) -> i8 { return reduce sum(src.x) }
+kernel u8_sum(src x: u8, param a: u8) -> u8 { return reduce sum(src.x + a) }
 kernel any_of(src x: bool) -> bool { return reduce any(src.x) }
 kernel two(src x: f32, edge w: f32) -> (s: f32, n: i64) { return (s = reduce sum(edge.w * src.x), n = reduce count()) }
 kernel scaled(src x: f32, param a: f32, param k: i64, param on: bool) -> f32 {

@@ -32,6 +32,32 @@ class Kinds(unittest.TestCase):
         self.assertEqual(m.any_of(g, x=[True, False, False]), [True, False, True])
         self.assertEqual(m.any_of(g, x=memoryview(b"\1\0\0").cast("?")).tolist(), [True, False, True])
 
+    def test_small_element_types(self):
+        g, m = triangle(), module()
+        self.assertEqual(m.half_sum(g, x=[0.5, 2048, 1]), [1.5, 2048, 2048])  # 2048.5 is rounded, to even
+        self.assertEqual(m.brain_sum(g, x=[0.5, 256, 1]), [1.5, 256, 256])
+        self.assertEqual(m.i8_sum(g, x=[100, 50, 100]), [-56, 50, -106])
+        self.assertEqual(m.u8_sum(g, x=array("B", [200, 50, 100]), a=1).tolist(), [302 - 256, 51, 252])
+        half = memoryview(b"\0\x38\0\x68\0\x3c").cast("H")  # without numpy: the bits
+        self.assertEqual(m.half_sum(g, x=half).tolist(), [0x3e00, 0x6800, 0x6800])
+        for name, x in (("i8_sum", [128, 0, 0]), ("half_sum", [1e5, 0, 0]), ("brain_sum", [3.4e38, 0, 0])):
+            with self.assertRaisesRegex(ValueError, "fits"):
+                getattr(m, name)(g, x=x)
+        with self.assertRaisesRegex(ValueError, "fits u8"):
+            m.u8_sum(g, x=[1, 2, 3], a=-1)
+
+    @needs_numpy
+    def test_small_element_types_of_numpy(self):
+        g, m = triangle(), module()
+        y = m.half_sum(g, x=np.array([0.5, 2048, 1], np.float16))
+        self.assertEqual((y.dtype, y.tolist()), (np.float16, [1.5, 2048, 2048]))
+        y = m.brain_sum(g, x=np.array([0x3f00, 0x4380, 0x3f80], np.uint16))
+        self.assertEqual((y.dtype, y.tolist()), (np.uint16, [0x3fc0, 0x4380, 0x4380]))
+        y = m.u8_sum(g, x=np.array([200, 50, 100], np.uint8), a=np.uint8(1))
+        self.assertEqual((y.dtype, y.tolist()), (np.uint8, [46, 51, 252]))
+        with self.assertRaisesRegex(TypeError, "uint16.*float16"):
+            m.half_sum(g, x=np.zeros(3, np.uint16))
+
     def test_two_axes(self):
         y = module().weighted_sum(triangle(), x=[[1, 10], [2, 20], [3, 30]], w=W, bias=[[1, 2], [0, 0], [0, 0]])
         self.assertEqual(y, [[12, 112], [8, 80], [17, 170]])
