@@ -1,4 +1,4 @@
-/* tiga: runs compiled modules and handles graph files.  Dispatch, messages, progress.
+/* tiga: runs compiled modules, handles graph files, shows the cache of compiled code.  Dispatch, messages, progress.
  *
  * Exit codes: 0; 1 the input is wrong; 2 usage; 3 environment or internal; 130 interrupted. */
 #include "driver/drv_tiga.h"
@@ -106,31 +106,39 @@ static int help(void) {
          "       tiga graph import FROM TO.npz     read a Matrix Market file or an edge list, write SciPy CSR\n"
          "       tiga graph info FILE              sizes, degrees, self loops, duplicates\n"
          "       tiga graph generate KIND TO.npz   rmat, uniform or local\n"
+         "       tiga cache stats|list|clear       compiled code kept on disk\n"
+         "       tiga cache why KEY                what it was compiled for\n"
          "       tiga --version\n\n"
-         "'tiga run --help' and 'tiga graph --help' tell more.\n"
+         "'tiga run --help', 'tiga graph --help' and 'tiga cache --help' tell more.\n"
          "exit codes: 0 done, 1 the input is wrong, 2 usage, 3 environment or internal, 130 interrupted");
     return EXIT_OK;
 }
 
+typedef struct command {
+    const char *name;
+    int (*main)(int argc, char **argv);
+} command;
+static const command commands[] = {{"run", drv_run_main}, {"graph", drv_graph_main}, {"cache", drv_cache_main}};
+enum { N_COMMANDS = sizeof commands / sizeof *commands };
+
 static int run(int argc, char **argv) {
-    const char *command = argc > 1 ? argv[1] : "";
-    if (!strcmp(command, "run"))
-        return drv_run_main(argc - 1, argv + 1);
-    if (!strcmp(command, "graph"))
-        return drv_graph_main(argc - 1, argv + 1);
-    if (!strcmp(command, "--help") || !strcmp(command, "-h"))
+    const char *name = argc > 1 ? argv[1] : "", *near = NULL;
+    for (int i = 0; i < N_COMMANDS; i++) {
+        if (!strcmp(name, commands[i].name))
+            return commands[i].main(argc - 1, argv + 1);
+        if (!near && base_edit_distance(name, commands[i].name) < 3)
+            near = commands[i].name;
+    }
+    if (!strcmp(name, "--help") || !strcmp(name, "-h"))
         return help();
-    if (!strcmp(command, "--version")) {
+    if (!strcmp(name, "--version")) {
         printf("tiga %s\n", tiga_version());
         return EXIT_OK;
     }
-    if (!*command)
-        return drv_complain(EXIT_USAGE, "no command; known: run graph ('tiga --help')");
-    const char *near = base_edit_distance(command, "run") < 3     ? "run"
-                       : base_edit_distance(command, "graph") < 3 ? "graph"
-                                                                  : NULL;
-    return near ? drv_complain(EXIT_USAGE, "unknown command '%s'; did you mean '%s'?", command, near)
-                : drv_complain(EXIT_USAGE, "unknown command '%s'; known: run graph ('tiga --help')", command);
+    if (!*name)
+        return drv_complain(EXIT_USAGE, "no command; known: run graph cache ('tiga --help')");
+    return near ? drv_complain(EXIT_USAGE, "unknown command '%s'; did you mean '%s'?", name, near)
+                : drv_complain(EXIT_USAGE, "unknown command '%s'; known: run graph cache ('tiga --help')", name);
 }
 
 /* By default idle threads of libgomp spin for milliseconds.  On a machine that has other things to do that makes short

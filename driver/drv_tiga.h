@@ -19,6 +19,7 @@ void drv_json_string(base_str *out, const char *text); /* quoted and escaped */
 
 int drv_graph_main(int argc, char **argv); /* tiga graph ... */
 int drv_run_main(int argc, char **argv); /* tiga run ... */
+int drv_cache_main(int argc, char **argv); /* tiga cache ... */
 
 /* ---- drv_tiga_source.c: a .tg file compiled in this process ------------------------------------------------------- */
 typedef struct drv_source_options {

@@ -3,6 +3,7 @@
  * same lengths and bytes in one run.  A hash only finds candidates: what decides is the whole key. */
 #include "runtime/runtime.h"
 
+#include <endian.h>
 #include <string.h>
 
 base_hash128 rt_cache_hash(const tiga_cache *c, const tiga_cache_field *fields, size_t n) {
@@ -29,8 +30,8 @@ bool rt_cache_key_size(const tiga_cache_field *fields, size_t n, size_t *out) {
 }
 
 static char *write_piece(char *at, const void *bytes, size_t n) {
-    for (int i = 0; i < 8; i++)
-        at[i] = (char)((uint64_t)n >> (8 * i));
+    uint64_t length = htole64(n);
+    memcpy(at, &length, 8);
     if (n)
         memcpy(at + 8, bytes, n);
     at[8 + n] = 0;
@@ -48,9 +49,9 @@ void rt_cache_key_write(const tiga_cache_field *fields, size_t n, char *key) {
 static bool next_piece(const char **at, const char *end, const char **bytes, size_t *n) {
     if (end - *at < 9)
         return false;
-    uint64_t length = 0;
-    for (int i = 0; i < 8; i++)
-        length |= (uint64_t)(unsigned char)(*at)[i] << (8 * i);
+    uint64_t length;
+    memcpy(&length, *at, 8);
+    length = le64toh(length);
     if (length > (uint64_t)(end - *at) - 9 || (*at)[8 + length])
         return false;
     *bytes = *at + 8;
