@@ -474,11 +474,13 @@ void cg_statement(cg_loop *c, ir_id id) {
     case IR_FIELD:
     case IR_PARAM:
     case IR_BROADCAST:
+    case IR_NEWAXIS:
     case IR_FOLD:
     case IR_REDUCE:
     case IR_COMBINE:
     case IR_TOTAL:
     case IR_CALL:
+    case IR_GRAD:
     case IR_GET:
     case IR_REPEAT:
     case IR_WHILE:

@@ -80,7 +80,8 @@ typedef enum fe_expr_kind {
     FE_EXPR_REDUCE,
     FE_EXPR_UNARY,
     FE_EXPR_BINARY,
-    FE_EXPR_SHAPE
+    FE_EXPR_SHAPE,
+    FE_EXPR_LIST /* (a, b): args */
 } fe_expr_kind;
 
 typedef struct fe_expr fe_expr;
@@ -195,6 +196,22 @@ struct fe_decl {
     ir_func *func;
 };
 
+/* export vjp f(x, w) */
+typedef struct fe_export {
+    fe_name *name;
+    base_span span, name_span;
+    fe_symbol *wrt;
+    size_t n_wrt, cap_wrt;
+} fe_export;
+
+/* A gradient whose existence is checked when all bodies are known. */
+typedef struct fe_gradient {
+    const ir_func *f;
+    ir_id value, wrt;
+    base_span span; /* of what it is with respect to */
+    base_span of;
+} fe_gradient;
+
 typedef struct fe_context {
     base_arena *arena;
     base_diags *diags;
@@ -208,6 +225,10 @@ typedef struct fe_context {
     size_t n_decls, cap_decls;
     fe_decl **programs; /* callees before their callers */
     size_t n_programs, cap_programs;
+    fe_export *exports;
+    size_t n_exports, cap_exports;
+    fe_gradient *gradients;
+    size_t n_gradients, cap_gradients;
     fe_define *defines;
     size_t n_defines;
     ir_module *module;
@@ -265,7 +286,8 @@ typedef enum fe_form {
     FE_PICK, /* min, max: two operands are MAP, one is FOLD */
     FE_SELECT,
     FE_DOT,
-    FE_FILL
+    FE_FILL,
+    FE_GRAD
 } fe_form;
 typedef enum fe_func_id {
 #define FE_FUNC(NAME, text, form, cls, params, code, doc) FE_FUNC_##NAME,
@@ -348,11 +370,21 @@ typedef struct fe_lower {
     unsigned depth;
     size_t n_graphs; /* programs: graph k has the symbols 3k (dst), 3k + 1 (src), 3k + 2 (edge) */
     bool *square; /* programs, by graph: src and dst are one dimension, always written as dst */
+    const fe_expr **grads; /* programs, by id of a grad with several members: their expressions */
+    ir_id *grad_ids;
+    size_t n_grads, cap_grads, cap_grad_ids;
     bool restart; /* programs: some `square` was found out only on the way */
 } fe_lower;
 
 /* lower.c: kernels, programs, functions */
 void fe_lower_all(fe_context *c);
+void fe_lower_program(fe_context *c, fe_decl *d);
+
+/* lower_grad.c, lower_vjp.c: gradients in programs, and of whole kernels and programs */
+ir_id fe_lower_grad(fe_lower *l, const fe_expr *e, const fe_expr **slots);
+ir_id fe_grad_member(fe_lower *l, ir_id tuple, const fe_expr *e);
+void fe_check_gradients(fe_context *c);
+void fe_lower_exports(fe_context *c);
 
 void fe_lower_block(fe_lower *l, const fe_block *b);
 void fe_lower_body(fe_lower *l, const fe_block *b); /* ends with return */
@@ -416,7 +448,8 @@ ir_id fe_lower_reduce(fe_lower *l, const fe_expr *e);
 ir_id fe_lower_user_reduce(fe_lower *l, const fe_expr *e, fe_decl *d, const fe_expr **empty);
 void fe_check_reducer(fe_context *c, fe_decl *d); /* on its own, whether or not it is used */
 ir_id fe_call_result(fe_lower *l, ir_id tuple, size_t i); /* one result of several */
-const fe_decl *fe_callee_of(fe_lower *l, ir_id tuple);
+const fe_decl *fe_callee_of(fe_lower *l, ir_id tuple); /* of a call */
+size_t fe_n_members(fe_lower *l, ir_id tuple); /* of a call or of a grad */
 ir_id fe_lower_kernel_call(fe_lower *l, const fe_expr *e, fe_decl *callee);
 
 /* lower_program_call.c */

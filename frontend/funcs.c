@@ -19,7 +19,7 @@ static const fe_reducer REDUCERS[] = {
 static const fe_later LATER[] = {
     {"concat", FE_E0802, "function"},  {"reshape", FE_E0802, "function"},     {"transpose", FE_E0802, "function"},
     {"slice", FE_E0802, "function"},   {"gather", FE_E0802, "function"},      {"one_hot", FE_E0802, "function"},
-    {"cumsum", FE_E0802, "function"},  {"layer_norm", FE_E0803, "function"},  {"grad", FE_E0808, "function"},
+    {"cumsum", FE_E0802, "function"},  {"layer_norm", FE_E0803, "function"},
     {"conj", FE_E0811, "function"},    {"real", FE_E0811, "function"},        {"imag", FE_E0811, "function"},
     {"stencil", FE_E0812, "function"}, {"radius", FE_E0812, "function"},      {"knn", FE_E0812, "function"},
     {"dense", FE_E0812, "function"},   {"triangular", FE_E0812, "function"},  {"segments", FE_E0812, "function"},

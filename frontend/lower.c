@@ -211,7 +211,7 @@ static void lower_return(fe_lower *l, const fe_stmt *s) {
 /* let (a, b) = f(...): the results in their order. */
 static void bind_names(fe_lower *l, const fe_stmt *s, ir_id id) {
     bool tuple = id && fe_type_at(l, id)->dtype == IR_TUPLE;
-    size_t n = tuple ? fe_callee_of(l, id)->n_results : 1;
+    size_t n = tuple ? fe_n_members(l, id) : 1;
     if (id && n != s->n_names) {
         base_diag *d = fe_report(l->c, FE_E0315, s->name_span, "%zu name%s for %zu result%s", s->n_names,
                                  s->n_names == 1 ? "" : "s", n, n == 1 ? "" : "s");
@@ -425,7 +425,7 @@ static void replace(fe_context *c, const ir_func *old, ir_func *fresh) {
     c->module->n_funcs--; /* fresh was the last one */
 }
 
-static void lower_program(fe_context *c, fe_decl *d) {
+void fe_lower_program(fe_context *c, fe_decl *d) {
     bool *square = base_arena_new_array(c->arena, bool, d->n_params + 1);
     size_t n = c->diags->n, n_errors = c->diags->n_errors;
     d->func = new_func(c, d);
@@ -479,6 +479,8 @@ void fe_lower_all(fe_context *c) {
     fe_order_programs(c);
     for (size_t i = 0; i < c->n_programs; i++)
         if (!c->programs[i]->bad)
-            lower_program(c, c->programs[i]);
+            fe_lower_program(c, c->programs[i]);
     order_as_written(c);
+    fe_lower_exports(c);
+    fe_check_gradients(c);
 }

@@ -127,13 +127,7 @@ static int64_t axes_of(fe_lower *l, const fe_expr *e, ir_id x, const fe_expr *ax
                  fe_type_text(l, t), t->rank - 1, t->rank);
         return 0;
     }
-    bool rows = l->program && at == 0 && t->rank > 1 && ir_dim_is_sym(t->dim[0]) &&
-                ir_dim_sym_index(t->dim[0]) < 3 * l->n_graphs;
-    if (!rows)
-        return (int64_t)1 << at;
-    fe_label(l->c, fe_report(l->c, FE_E0816, axis->span, "a fold over rows that keeps other axes is not supported yet"),
-             "leave out axis to fold everything");
-    return 0;
+    return (int64_t)1 << at;
 }
 
 /* mean: the sum divided by the number of elements */
@@ -244,6 +238,8 @@ static ir_id lower_builtin(fe_lower *l, const fe_expr *e, const fe_func *f, ir_d
         return lower_dot(l, e, f, slots);
     case FE_FILL:
         return lower_fill(l, e, slots, want);
+    case FE_GRAD:
+        return fe_lower_grad(l, e, slots);
     }
     return 0;
 }

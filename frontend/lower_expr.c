@@ -291,6 +291,8 @@ static ir_id lower_member(fe_lower *l, const fe_expr *e) {
                  fe_type_text(l, fe_type_at(l, tuple)));
         return 0;
     }
+    if (ir_at(l->b.f, tuple)->code == IR_GRAD)
+        return fe_grad_member(l, tuple, e);
     const fe_decl *callee = fe_callee_of(l, tuple);
     const ir_func *f = callee->func;
     fe_nearest near = {.wanted = e->name->text};
@@ -454,6 +456,10 @@ static ir_id lower_kind(fe_lower *l, const fe_expr *e, ir_dtype want) {
         return lower_unary(l, e, want);
     case FE_EXPR_BINARY:
         return lower_binary(l, e, want);
+    case FE_EXPR_LIST:
+        fe_label(l->c, fe_report(l->c, FE_E0222, e->span, "a list is not a value"),
+                 "it is the second argument of grad");
+        return 0;
     case FE_EXPR_SHAPE:
         fe_label(l->c, fe_report(l->c, FE_E0222, e->span, "a shape is not a value"),
                  "it is the second argument of fill");
@@ -491,7 +497,8 @@ ir_id fe_lower_value(fe_lower *l, const fe_expr *e, ir_dtype want) {
     if (!id || fe_type_at(l, id)->dtype != IR_TUPLE)
         return id;
     fe_label(l->c,
-             fe_report(l->c, FE_E0309, e->span, "this %s has several results", fe_tok_text(fe_callee_of(l, id)->kind)),
+             fe_report(l->c, FE_E0309, e->span, "this %s has several results",
+                       ir_at(l->b.f, id)->code == IR_GRAD ? "grad" : fe_tok_text(fe_callee_of(l, id)->kind)),
              "take one of them: name it, then name.result");
     return 0;
 }

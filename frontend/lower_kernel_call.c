@@ -245,9 +245,14 @@ const fe_decl *fe_callee_of(fe_lower *l, ir_id tuple) {
     return fe_intern(l->c, name, strlen(name))->decl;
 }
 
-/* The gets of a call stand right behind it, in order; the results of a program are the operands. */
+size_t fe_n_members(fe_lower *l, ir_id tuple) {
+    const ir_op *op = ir_at(l->b.f, tuple);
+    return op->code == IR_GRAD ? op->n_args - 2 : fe_callee_of(l, tuple)->n_results;
+}
+
+/* The gets of a call and of a grad stand right behind it, in order; the results of a program are the operands. */
 ir_id fe_call_result(fe_lower *l, ir_id tuple, size_t i) {
-    if (fe_callee_of(l, tuple)->kind == FE_TOK_PROGRAM)
+    if (ir_at(l->b.f, tuple)->code != IR_GRAD && fe_callee_of(l, tuple)->kind == FE_TOK_PROGRAM)
         return ir_at(l->b.f, tuple)->args[i];
     ir_id get = tuple + 1 + (ir_id)i;
     BASE_CHECK(get < l->b.f->n_ops && ir_at(l->b.f, get)->code == IR_GET);

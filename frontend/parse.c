@@ -567,6 +567,30 @@ static void parse_decl(fe_parser *p) {
         register_decl(p->c, d);
 }
 
+/* export vjp f(x, w): vjp is a word only here. */
+static void parse_export(fe_parser *p) {
+    fe_export e = {.span = fe_next(p)->span};
+    base_span word;
+    const fe_name *what = fe_expect_name(p, "'vjp'", &word);
+    if (what && strcmp(what->text, "vjp") != 0)
+        fe_label(p->c, fe_fail(p, FE_E0102, word, "expected 'vjp', found '%s'", what->text), "export vjp f(x, w)");
+    e.name = p->panic ? NULL : fe_expect_name(p, "a kernel or a program", &e.name_span);
+    if (!e.name || !fe_expect(p, FE_TOK_LPAREN, "and the parameters that get a gradient"))
+        return;
+    do {
+        if (fe_at(p, FE_TOK_RPAREN) && e.n_wrt)
+            break;
+        fe_symbol s;
+        s.name = fe_expect_name(p, "a parameter", &s.span);
+        if (s.name)
+            base_push(p->c->arena, e.wrt, e.n_wrt, e.cap_wrt, s);
+    } while (fe_take(p, FE_TOK_COMMA));
+    fe_expect(p, FE_TOK_RPAREN, "or ',' after the parameter");
+    fe_end_of_stmt(p);
+    if (!p->panic)
+        base_push(p->c->arena, p->c->exports, p->c->n_exports, p->c->cap_exports, e);
+}
+
 static void parse_top(fe_parser *p) {
     const fe_token *t = fe_peek(p, 0);
     switch ((int)t->kind) {
@@ -577,7 +601,7 @@ static void parse_top(fe_parser *p) {
         parse_decl(p);
         break;
     case FE_TOK_EXPORT:
-        fe_fail(p, FE_E0809, t->span, "export vjp is not supported yet");
+        parse_export(p);
         break;
     case FE_TOK_BAD:
         break;

@@ -59,6 +59,21 @@ static void parse_args(fe_parser *p, fe_expr *e) {
     fe_expect(p, FE_TOK_RPAREN, "or ',' after the argument");
 }
 
+/* (a, b, c) behind the first value. */
+static fe_expr *parse_list(fe_parser *p, base_span open, fe_expr *first) {
+    fe_expr *e = new_expr(p, FE_EXPR_LIST, open);
+    fe_arg a = {.value = first};
+    base_push(p->c->arena, e->args, e->n_args, e->cap_args, a);
+    grow(p, e, first);
+    while (fe_take(p, FE_TOK_COMMA) && !fe_at(p, FE_TOK_RPAREN)) {
+        a.value = fe_parse_expr(p);
+        base_push(p->c->arena, e->args, e->n_args, e->cap_args, a);
+        grow(p, e, a.value);
+    }
+    e->span.end = fe_peek(p, 0)->span.end;
+    return e;
+}
+
 static fe_expr *parse_name(fe_parser *p) {
     const fe_token *t = fe_next(p);
     bool call = fe_at(p, FE_TOK_LPAREN) && !fe_peek(p, 0)->newline;
@@ -137,6 +152,8 @@ static fe_expr *parse_primary(fe_parser *p) {
     case FE_TOK_LPAREN:
         fe_next(p);
         e = fe_parse_expr(p);
+        if (fe_at(p, FE_TOK_COMMA))
+            e = parse_list(p, t->span, e);
         fe_expect(p, FE_TOK_RPAREN, "to close the parenthesis");
         return e;
     case FE_TOK_BAD:

@@ -298,6 +298,13 @@ bool ir_bind_call(const ir_func *caller, const ir_op *call, const ir_func *calle
 bool ir_call_result(const ir_func *caller, const ir_op *call, const ir_func *callee, const ir_dim *dims, size_t i,
                     ir_type *out, base_str *why);
 
+/* ---- ir_reach.c: where derivatives go ---------------------------------------------------------------------------- */
+/* From operand `arg` of an operation that has one value to that value? */
+bool ir_grad_flows(const ir_func *f, const ir_op *op, uint32_t arg);
+/* From value `from` to value `to` of a program; from a parameter of a kernel or program to one of its results. */
+bool ir_grad_reaches(const ir_module *m, const ir_func *f, ir_id from, ir_id to);
+bool ir_grad_reaches_result(const ir_module *m, const ir_func *f, size_t param, size_t result);
+
 /* ---- ir_eval.c: the one evaluator of scalar operations; constant folding and the interpreters call it ------------ */
 /* code: an elementwise operation. dtype: of the operands (of operand 1 for select, of operand 0 for cast). */
 ir_scalar_value ir_eval(ir_opcode code, ir_dtype dtype, ir_dtype result, const ir_scalar_value *args);

@@ -65,11 +65,13 @@ static domain domain_of(ir_opcode code) {
     case IR_DEGREE:
     case IR_ARG:
     case IR_BROADCAST:
+    case IR_NEWAXIS:
     case IR_FOLD:
     case IR_REDUCE:
     case IR_COMBINE:
     case IR_TOTAL:
     case IR_CALL:
+    case IR_GRAD:
     case IR_GET:
     case IR_REPEAT:
     case IR_WHILE:

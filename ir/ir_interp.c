@@ -120,6 +120,15 @@ static bool run_broadcast(ir_run *r, const ir_op *op, ir_tensor *out) {
     return true;
 }
 
+/* The same elements in the same order. */
+static bool run_newaxis(ir_run *r, const ir_op *op, ir_tensor *out) {
+    const ir_tensor *t = &r->values[op->args[0]];
+    for (int64_t u = 0; u < out->units; u++)
+        for (int64_t k = 0; k < out->features; k++)
+            ir_run_put(out, u, k, ir_run_get(r, t, out->space, u, k));
+    return true;
+}
+
 static bool run_const(const ir_op *op, ir_tensor *out) {
     for (int64_t k = 0; k < out->features; k++)
         ir_run_put(out, 0, k, ir_find_attr(op, IR_ATTR_VALUE)->v);
@@ -169,6 +178,46 @@ static int64_t fold_element(const ir_tensor *t, uint64_t axes, int64_t kept, int
     return at;
 }
 
+static ir_scalar_value fold_some(const ir_run *r, const ir_op *op, ir_space space, int64_t u, const int64_t *at) {
+    const ir_tensor *t = &r->values[op->args[0]];
+    uint64_t axes = (uint64_t)ir_int(op, IR_ATTR_AXES, 0);
+    ir_kind kind = ir_kind_of(op);
+    ir_scalar_value p[IR_N_PARTIALS];
+    for (int i = 0; i < IR_N_PARTIALS; i++)
+        p[i] = ir_kind_identity(kind, t->dtype);
+    for (int64_t n = 0; n < at[2]; n++) {
+        ir_scalar_value v = ir_run_get(r, t, space, u, fold_element(t, axes, at[0], at[1] + n));
+        p[n % IR_N_PARTIALS] = ir_kind_combine(kind, t->dtype, p[n % IR_N_PARTIALS], v);
+    }
+    return ir_run_tree(kind, t->dtype, p);
+}
+
+/* Over the rows of a program's tensor and perhaps more axes, not over all: row by row as the other axes are folded,
+ * the rows like a total that keeps its axes. */
+static bool run_fold_rows(ir_run *r, const ir_op *op, ir_tensor *out) {
+    const ir_tensor *t = &r->values[op->args[0]];
+    uint64_t axes = (uint64_t)ir_int(op, IR_ATTR_AXES, 0);
+    ir_kind kind = ir_kind_of(op);
+    int64_t inner = 1, rows = t->size[0];
+    for (uint32_t i = 1; i < t->rank; i++)
+        inner *= axes >> i & 1 ? t->size[i] : 1;
+    for (int64_t k = 0; k < out->features; k++) {
+        ir_scalar_value total = ir_kind_identity(kind, t->dtype), block = total;
+        for (int64_t row = 0; row < rows; row++) {
+            int64_t at[3] = {k, row * inner, inner};
+            ir_scalar_value v = axes == 1 ? ir_run_get(r, t, out->space, 0, fold_element(t, axes, k, row))
+                                          : fold_some(r, op, out->space, 0, at);
+            block = ir_kind_combine(kind, t->dtype, block, v);
+            if ((row + 1) % IR_TOTAL_BLOCK && row + 1 < rows)
+                continue;
+            total = ir_kind_combine(kind, t->dtype, total, block);
+            block = ir_kind_identity(kind, t->dtype);
+        }
+        ir_run_put(out, 0, k, total);
+    }
+    return true;
+}
+
 static bool run_fold(ir_run *r, const ir_op *op, ir_tensor *out) {
     const ir_tensor *t = &r->values[op->args[0]];
     uint64_t axes = (uint64_t)ir_int(op, IR_ATTR_AXES, 0);
@@ -180,20 +229,14 @@ static bool run_fold(ir_run *r, const ir_op *op, ir_tensor *out) {
         ir_run_put(out, 0, 0, ir_run_total_of(r, kind, t, IR_UNIFORM, rows, features));
         return true;
     }
+    if (r->f->level == IR_LEVEL_PROGRAM && axes & 1)
+        return run_fold_rows(r, op, out);
     int64_t folded = 1;
     for (uint32_t i = 0; i < t->rank; i++)
         folded *= axes >> i & 1 ? t->size[i] : 1;
     for (int64_t u = 0; u < out->units; u++)
-        for (int64_t k = 0; k < out->features; k++) {
-            ir_scalar_value p[IR_N_PARTIALS];
-            for (int i = 0; i < IR_N_PARTIALS; i++)
-                p[i] = ir_kind_identity(kind, t->dtype);
-            for (int64_t n = 0; n < folded; n++) {
-                ir_scalar_value v = ir_run_get(r, t, out->space, u, fold_element(t, axes, k, n));
-                p[n % IR_N_PARTIALS] = ir_kind_combine(kind, t->dtype, p[n % IR_N_PARTIALS], v);
-            }
-            ir_run_put(out, u, k, ir_run_tree(kind, t->dtype, p));
-        }
+        for (int64_t k = 0; k < out->features; k++)
+            ir_run_put(out, u, k, fold_some(r, op, out->space, u, (int64_t[]){k, 0, folded}));
     return true;
 }
 
@@ -219,6 +262,8 @@ bool ir_run_op(ir_run *r, ir_id id) {
         return run_degree(r, out);
     if (op->code == IR_BROADCAST)
         return run_broadcast(r, op, out);
+    if (op->code == IR_NEWAXIS)
+        return run_newaxis(r, op, out);
     if (op->code == IR_FOLD)
         return run_fold(r, op, out);
     if (op->code == IR_REDUCE)

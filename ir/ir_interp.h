@@ -54,6 +54,11 @@ bool ir_run_reduce(ir_run *r, const ir_op *op, ir_tensor *out);
 bool ir_run_combine(ir_run *r, const ir_op *op, ir_tensor *out);
 bool ir_run_total(ir_run *r, const ir_op *op, ir_tensor *out);
 /* In the order of `total`: rows of `features` elements each. */
+typedef struct ir_column { /* one feature of a row value */
+    const ir_tensor *t;
+    int64_t feature;
+} ir_column;
+ir_scalar_value ir_run_column_of(const ir_run *r, ir_kind k, const ir_column *c, int64_t rows);
 ir_scalar_value ir_run_total_of(const ir_run *r, ir_kind k, const ir_tensor *t, ir_space space, int64_t rows,
                                 int64_t features);
 bool ir_run_kernel(const ir_module *m, const ir_func *f, const ir_call_data *call, ir_heap *heap, base_str *err);

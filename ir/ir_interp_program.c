@@ -209,6 +209,8 @@ static bool run_program_op(ir_run *r, ir_id id) {
         return run_if(r, op, &r->values[id]);
     if (op->code == IR_RET)
         return run_ret(r, op);
+    if (op->code == IR_GRAD)
+        return ir_run_fail(r, "gradients are computed by the code that the pass grad puts in its place");
     if (op->code == IR_YIELD || op->code == IR_ARG)
         return true; /* by run_round, run_if */
     return ir_run_op(r, id);

@@ -192,8 +192,25 @@ ir_scalar_value ir_run_total_of(const ir_run *r, ir_kind k, const ir_tensor *t, 
     return total;
 }
 
+/* One element in all rows: in order within a block, then block by block. */
+ir_scalar_value ir_run_column_of(const ir_run *r, ir_kind k, const ir_column *c, int64_t rows) {
+    ir_scalar_value total = ir_kind_identity(k, c->t->dtype);
+    for (int64_t first = 0; first < rows; first += IR_TOTAL_BLOCK) {
+        ir_scalar_value block = ir_kind_identity(k, c->t->dtype);
+        int64_t end = rows - first > IR_TOTAL_BLOCK ? first + IR_TOTAL_BLOCK : rows;
+        for (int64_t row = first; row < end; row++)
+            block = ir_kind_combine(k, c->t->dtype, block, ir_run_get(r, c->t, IR_ROW, row, c->feature));
+        total = ir_kind_combine(k, c->t->dtype, total, block);
+    }
+    return total;
+}
+
 bool ir_run_total(ir_run *r, const ir_op *op, ir_tensor *out) {
     const ir_tensor *t = &r->values[op->args[0]];
+    for (int64_t f = 0; op->type.rank && f < out->features; f++)
+        ir_run_put(out, 0, f, ir_run_column_of(r, ir_kind_of(op), &(ir_column){t, f}, r->n_rows));
+    if (op->type.rank)
+        return true;
     ir_run_put(out, 0, 0, ir_run_total_of(r, ir_kind_of(op), t, IR_ROW, r->n_rows, t->features));
     return true;
 }

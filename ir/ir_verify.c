@@ -168,12 +168,16 @@ static attr_rule attr_rule_of(ir_opcode code) {
         r.required = BIT(INDEX);
     if (code == IR_FOLD)
         r.required = BIT(KIND) | BIT(AXES);
+    if (code == IR_NEWAXIS)
+        r.required = BIT(AXES);
     if (code == IR_REDUCE || code == IR_TOTAL || code == IR_PARTIALS)
         r.required = BIT(KIND);
     if (code == IR_CALL)
         r.required = BIT(CALLEE) | BIT(GRAPH);
     if (code == IR_CALL)
         r.optional |= BIT(DIM);
+    if (code == IR_GRAD)
+        r.required = BIT(OUTPUTS);
     if (code == IR_TILES)
         r.required = BIT(WIDTH);
     if (code == IR_BIND)

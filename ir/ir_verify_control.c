@@ -23,6 +23,11 @@ bool ir_check_get(ir_check *c, const ir_op *op) {
         return ir_check_get_call(c, op, tuple, index);
     if (tuple->code == IR_COMBINE)
         return ir_check_get_state(c, op, tuple, index);
+    uint64_t first = 2 * (uint64_t)ir_int(tuple, IR_ATTR_OUTPUTS, 0);
+    if (tuple->code == IR_GRAD)
+        return index < tuple->n_args && first + index < tuple->n_args
+                   ? ir_check_type_is(c, op, ir_check_arg(c, tuple, (uint32_t)(first + index))->type)
+                   : ir_check_fail(c, "the tuple has no member %llu", (unsigned long long)index);
     bool choice = tuple->code == IR_IF;
     const ir_op *like = choice ? ir_yield_of(c->f, tuple) : tuple; /* its operands have the types of the members */
     if (index >= UINT32_MAX || index + !choice >= like->n_args)

@@ -49,6 +49,20 @@ static bool check_broadcast(ir_check *c, const ir_op *op) {
     return true;
 }
 
+static bool check_newaxis(ir_check *c, const ir_op *op) {
+    const ir_type *from = &ir_check_arg(c, op, 0)->type;
+    uint64_t axes = (uint64_t)ir_int(op, IR_ATTR_AXES, 0);
+    uint32_t added = (uint32_t)__builtin_popcountll(axes), rank = from->rank + added, at = 0;
+    if (!added || rank > IR_MAX_RANK || axes >> rank)
+        return ir_check_fail(c, "axes = %llu does not fit an operand of rank %u", (unsigned long long)axes, from->rank);
+    if (c->f->level == IR_LEVEL_PROGRAM && axes & 1)
+        return ir_check_fail(c, "in a program the first axis stays the first");
+    ir_type want = {.dtype = from->dtype, .space = from->space, .rank = rank};
+    for (uint32_t i = 0; i < rank; i++)
+        want.dim[i] = axes >> i & 1 ? 1 : from->dim[at++];
+    return from->dtype < IR_DTYPE_COUNT ? ir_check_type_is(c, op, want) : ir_check_fail(c, "it needs an element type");
+}
+
 static bool check_fold(ir_check *c, const ir_op *op) {
     const ir_type *from = &ir_check_arg(c, op, 0)->type;
     uint64_t axes = (uint64_t)ir_int(op, IR_ATTR_AXES, 0);
@@ -139,7 +153,12 @@ static bool check_total(ir_check *c, const ir_op *op) {
         return false;
     if (!ir_kind_is_primitive(k) || from->space == IR_EDGE)
         return ir_check_fail(c, "it takes a primitive kind and a row value");
-    return ir_check_type_is(c, op, ir_scalar(from->dtype));
+    ir_type want = ir_scalar(from->dtype);
+    if (op->type.rank) {
+        want = *from;
+        want.space = IR_UNIFORM;
+    }
+    return ir_check_type_is(c, op, want);
 }
 
 static bool check_call(ir_check *c, const ir_op *op) {
@@ -180,6 +199,21 @@ static bool check_call(ir_check *c, const ir_op *op) {
     base_str_fini(&why);
     base_free(dims);
     return ok;
+}
+
+static bool check_grad(ir_check *c, const ir_op *op) {
+    int64_t n = ir_int(op, IR_ATTR_OUTPUTS, 0);
+    if (n < 1 || 2 * (uint64_t)n >= op->n_args)
+        return ir_check_fail(c, "it takes outputs, as many cotangents, and values with respect to which");
+    for (uint32_t i = 0; i < op->n_args; i++)
+        if (!ir_dtype_is_float(ir_check_arg(c, op, i)->type.dtype))
+            return ir_check_fail(c, "operand %u is no float tensor", i);
+    for (uint32_t i = 0; i < n; i++) {
+        const ir_type *y = &ir_check_arg(c, op, i)->type, *ct = &ir_check_arg(c, op, (uint32_t)n + i)->type;
+        if (y->dtype != ct->dtype || !ir_check_same_shape(c->f, y, ct))
+            return ir_check_fail(c, "cotangent %u is not of the type of its output", i);
+    }
+    return ir_check_type_is(c, op, ir_scalar(IR_TUPLE));
 }
 
 bool ir_check_get_call(ir_check *c, const ir_op *op, const ir_op *call, uint64_t index) {
@@ -240,6 +274,8 @@ bool ir_check_graph_op(ir_check *c, const ir_op *op) {
         return ir_check_type_is(c, op, row_i64);
     if (op->code == IR_BROADCAST)
         return check_broadcast(c, op);
+    if (op->code == IR_NEWAXIS)
+        return check_newaxis(c, op);
     if (op->code == IR_FOLD)
         return check_fold(c, op);
     if (op->code == IR_REDUCE)
@@ -250,6 +286,8 @@ bool ir_check_graph_op(ir_check *c, const ir_op *op) {
         return ir_check_combine(c, op);
     if (op->code == IR_CALL)
         return check_call(c, op);
+    if (op->code == IR_GRAD)
+        return check_grad(c, op);
     if (op->code == IR_GET)
         return ir_check_get(c, op);
     if (op->code == IR_REPEAT)

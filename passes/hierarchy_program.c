@@ -65,8 +65,8 @@ hier_slot *hier_slot_of(hier_plan *s, ir_id v) {
 }
 
 /* A result over one row is a scalar: the same bytes. */
-static ir_type drop_single(const ir_op *call, ir_type t) {
-    bool one_row = ir_int(call, IR_ATTR_GRAPH, -1) < 0 && t.rank == 1 && t.dim[0] == 1;
+static ir_type drop_single(const ir_op *call, const ir_param *result, ir_type t) {
+    bool one_row = ir_int(call, IR_ATTR_GRAPH, -1) < 0 && result->type.space == IR_ROW && t.rank == 1 && t.dim[0] == 1;
     return one_row ? ir_scalar(t.dtype) : t;
 }
 
@@ -89,7 +89,7 @@ static bool make_slots(hier_plan *s, const ir_region *r, ir_id home) {
                 ir_type t;
                 if (!ir_call_result(s->p, op, c.kernel, c.sym, k, &t, s->h.err))
                     return false;
-                add_slot(s, drop_single(op, t), home, true);
+                add_slot(s, drop_single(op, &c.kernel->results[k], t), home, true);
             }
         } else if (op->code == IR_REPEAT) {
             for (uint32_t k = 1; k < op->n_args; k++)
@@ -170,9 +170,11 @@ static void make_partials(hier_plan *s, ir_id call, const callee *c) {
     s->parts_at[call] = (uint32_t)s->n_parts;
     ir_id units = hier_units(&s->h, c->rows);
     for (size_t k = 0; k < c->kernel->n_results; k++) {
-        int64_t bytes = (int64_t)ir_dtype_bytes(c->kernel->results[k].type.dtype);
+        ir_type one = c->kernel->results[k].type;
+        for (uint32_t d = 0; d < one.rank; d++)
+            one.dim[d] = ir_dim_is_sym(one.dim[d]) ? c->sym[ir_dim_sym_index(one.dim[d])] : one.dim[d];
         const char *name = base_arena_printf(s->h.scratch, "%s.partials", c->kernel->name);
-        ir_id inst = make_bytes(s, hier_start2(&s->h, IR_MUL, hier_i64(&s->h, bytes), units), name);
+        ir_id inst = make_bytes(s, hier_start2(&s->h, IR_MUL, hier_bytes(&s->h, &one), units), name);
         base_push(s->h.scratch, s->parts, s->n_parts, s->cap_parts, inst);
     }
 }
@@ -217,8 +219,11 @@ static ir_id *launch_dims(hier_plan *s, const callee *c, const ir_func *loop) {
 
 static void launch_total(hier_plan *s, const callee *c, const ir_id *parts, const ir_id *out) {
     ir_id *dims = base_arena_new_array(s->h.scratch, ir_id, c->total->n_syms + 1);
-    for (size_t i = 0; i < c->total->n_syms; i++)
-        dims[i] = hier_units(&s->h, c->rows); /* "units" is the only one */
+    for (size_t i = 0; i < c->total->n_syms; i++) { /* the one that the kernel lacks counts the units */
+        uint32_t at;
+        dims[i] =
+            ir_sym_find(c->kernel, c->total->syms[i], &at) ? hier_dim(&s->h, c->sym[at]) : hier_units(&s->h, c->rows);
+    }
     size_t n = c->kernel->n_results;
     hier_emit_launch(&s->h, &(hier_launch){.loop = c->total,
                                            .graph = -1,

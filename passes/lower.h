@@ -158,6 +158,7 @@ typedef enum lower_item_kind {
     LOWER_REDUCE, /* the update of a reduction */
     LOWER_STORE, /* of a row or edge result */
     LOWER_TOTALS, /* the update of a total */
+    LOWER_PARTS, /* the store of a partial result with axes */
     LOWER_COMBINE, /* the update of a combine, or of one value of its state */
     LOWER_MOVE /* the second step of a combine */
 } lower_item_kind;

@@ -26,6 +26,14 @@ static void narrow(lower *L, const ir_type *t, const ir_type *outer, const ir_id
         out[i] = t->dim[i] == 1 ? lower_i64(L, 0) : idx[outer->rank - t->rank + i];
 }
 
+/* The element of the operand of a newaxis: the indices of its own axes. */
+static void without_new(const ir_op *op, const ir_id *idx, ir_id *out) {
+    uint64_t axes = (uint64_t)ir_int(op, IR_ATTR_AXES, 0);
+    for (uint32_t i = 0, n = 0; i < op->type.rank; i++)
+        if (!(axes >> i & 1))
+            out[n++] = idx[i];
+}
+
 ir_id lower_var(lower *L, ir_dtype dtype, const ir_dim *dims, size_t n, const char *name) {
     ir_id id = lower_raw(L, IR_VAR, dtype, NULL, 0);
     ir_op *op = ir_at(L->f, id);
@@ -55,7 +63,8 @@ static bool is_plain(const lower *L, const ir_op *op) {
     if (op->code == IR_REDUCE)
         return ir_kind_of(op) <= IR_KIND_OR;
     return op->code == IR_GET || op->code == IR_FIELD || op->code == IR_CONST || op->code == IR_DIMSIZE ||
-           op->code == IR_DEGREE || (op->code == IR_BROADCAST && is_plain(L, ir_at(L->k, op->args[0])));
+           op->code == IR_DEGREE ||
+           ((op->code == IR_BROADCAST || op->code == IR_NEWAXIS) && is_plain(L, ir_at(L->k, op->args[0])));
 }
 
 /* True, with the scope the array belongs to, when element idx of v must come from an array. */
@@ -227,7 +236,10 @@ static ir_id from_operands(lower *L, frames *stack, const frame *fr) {
     BASE_CHECK(op->n_args >= 1 && op->n_args <= 3);
     for (uint32_t a = 0; a < op->n_args; a++) {
         frame arg = {.v = op->args[a]};
-        narrow(L, &ir_at(L->k, arg.v)->type, &op->type, fr->idx, arg.idx);
+        if (op->code == IR_NEWAXIS)
+            without_new(op, fr->idx, arg.idx);
+        else
+            narrow(L, &ir_at(L->k, arg.v)->type, &op->type, fr->idx, arg.idx);
         uint64_t key[2 + IR_MAX_RANK];
         args[a] = lower_recall(L, key, frame_key(L, &arg, key));
         if (!args[a]) {
@@ -237,7 +249,7 @@ static ir_id from_operands(lower *L, frames *stack, const frame *fr) {
     }
     if (!known)
         return 0;
-    if (op->code == IR_BROADCAST)
+    if (op->code == IR_BROADCAST || op->code == IR_NEWAXIS)
         return args[0];
     L->span = op->span;
     return lower_pure(L, op->code, op->type.dtype, args, op->n_args, 0);

@@ -254,6 +254,12 @@ static void update_total(lower *L, const lower_item *it, const ir_id *axes) {
     ir_id idx[IR_MAX_RANK];
     lower_index(L, &it->shape, axes, idx);
     ir_id v = lower_eval_in(L, it->value, &it->shape, idx), lane = L->scope[L->row_scope].arg[1];
+    const ir_op *op = ir_at(L->k, it->op);
+    if (op->type.rank) { /* element by element */
+        ir_id was = get(L, it->place, axes, it->n_axes);
+        set(L, it->place, axes, it->n_axes, lower_pure2(L, lower_combine_op(it->reducer), op->type.dtype, was, v));
+        return;
+    }
     if (it->n_axes && !it->scalar_nest && lower_top(L)->kind == LOWER_LANES)
         lane = axes[it->n_axes - 1];
     else
@@ -262,6 +268,15 @@ static void update_total(lower *L, const lower_item *it, const ir_id *axes) {
             lane = lower_pure2(L, IR_ADD, IR_I64, lane, axes[j]);
         }
     lower_raw(L, IR_ACCUM, IR_NONE, (ir_id[]){it->place, lane, v}, 3);
+}
+
+/* value: the unit */
+static void store_part(lower *L, const lower_item *it, const ir_id *axes) {
+    ir_id args[2 + IR_MAX_RANK] = {it->value};
+    lower_index(L, &it->shape, axes, args + 1);
+    args[1 + it->shape.rank] = get(L, it->place, axes, it->n_axes);
+    ir_id s = lower_raw(L, IR_STORE, IR_NONE, args, 2 + it->shape.rank);
+    ir_set_int(L->m, ir_at(L->f, s), IR_ATTR_FIELD, it->field);
 }
 
 void lower_item_at(lower *L, lower_item *it, size_t j, size_t first, const ir_id *axes) {
@@ -279,6 +294,8 @@ void lower_item_at(lower *L, lower_item *it, size_t j, size_t first, const ir_id
         store(L, it, axes);
     } else if (it->kind == LOWER_TOTALS) {
         update_total(L, it, axes);
+    } else if (it->kind == LOWER_PARTS) {
+        store_part(L, it, axes);
     } else {
         ir_id at[IR_MAX_RANK];
         ir_id idx[IR_MAX_RANK] = {0};

@@ -62,7 +62,7 @@ typedef struct outline_group {
 bool outline_is_array(ir_opcode c);    /* is one already */
 bool outline_is_leaf(ir_opcode c);     /* constants and sizes */
 bool outline_is_computed(ir_opcode c); /* element by element, broadcast, fold */
-/* A fold that leaves a scalar. */
+/* A fold over rows: over everything, or keeping features. */
 bool outline_is_total(const ir_func *f, const ir_op *op);
 /* Does row i of v belong to row i of the user's result? */
 bool outline_aligned(const ir_func *f, ir_id v, const ir_op *user);

@@ -98,6 +98,22 @@ static ir_space widest(const maker *mk, const ir_id *args, uint32_t n) {
     return s;
 }
 
+/* The axes that a total folds besides that of the rows. */
+static ir_id fold_rest(maker *mk, const ir_op *op, ir_id row) {
+    uint64_t axes = (uint64_t)ir_int(op, IR_ATTR_AXES, 0) >> 1;
+    ir_type from = ir_at(mk->b.f, row)->type, t = from;
+    if (!axes)
+        return row;
+    t.rank = 0;
+    for (uint32_t i = 0; i < from.rank; i++)
+        if (!(axes >> i & 1))
+            t.dim[t.rank++] = from.dim[i];
+    ir_id id = ir_emit1(&mk->b, IR_FOLD, t, row);
+    ir_set_int(mk->b.m, ir_at(mk->b.f, id), IR_ATTR_AXES, (int64_t)axes);
+    ir_set_word(mk->b.m, ir_at(mk->b.f, id), IR_ATTR_KIND, ir_word(op, IR_ATTR_KIND));
+    return id;
+}
+
 static ir_id compute(maker *mk, ir_id v) {
     const ir_op *op = ir_at(mk->s->p, v);
     if (outline_is_leaf(op->code))
@@ -107,7 +123,9 @@ static ir_id compute(maker *mk, ir_id v) {
     BASE_CHECK(op->n_args <= 3);
     for (uint32_t i = 0; i < op->n_args; i++)
         args[i] = operand(mk, op->args[i], op);
-    ir_type t = local(mk, &op->type, op->type.rank > 0);
+    ir_type t = local(mk, &op->type, op->type.rank > 0 && !total);
+    if (total && op->type.rank) /* other axes first, row by row; those that stay are totals of their own */
+        args[0] = fold_rest(mk, op, args[0]);
     t.space = total ? IR_UNIFORM : widest(mk, args, op->n_args);
     if (op->code == IR_BROADCAST && ir_type_equal(&t, &ir_at(mk->b.f, args[0])->type))
         return args[0]; /* what was stretched was the axis of the rows */
@@ -117,7 +135,7 @@ static ir_id compute(maker *mk, ir_id v) {
     ir_copy_attrs(mk->b.m, op, made);
     if (total)
         ir_drop_attr(made, IR_ATTR_AXES);
-    else if (op->code == IR_FOLD)
+    else if (op->code == IR_FOLD || op->code == IR_NEWAXIS)
         ir_set_int(mk->b.m, made, IR_ATTR_AXES, ir_int(op, IR_ATTR_AXES, 0) >> 1); /* the axis of the rows is gone */
     return id;
 }

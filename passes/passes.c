@@ -31,12 +31,13 @@ const pass_desc *pass_find(const char *name) {
     return e ? &e->desc : NULL;
 }
 
-#define OPTIMISE_GRAPH "expand,fold,cse,outline,fold,cse,dce"
+#define OPTIMISE_GRAPH "expand,grad,fold,cse,outline,fold,cse,dce"
 #define OPTIMISE_LOOPS "lower,fold,cse,merge,hoist,fold,cse,dce"
 
 const char *pass_default_pipeline(bool cuda, int opt_level) {
     if (opt_level <= 0)
-        return cuda ? "expand,outline,lower,schedule_cuda,hierarchy" : "expand,outline,lower,schedule_cpu,hierarchy";
+        return cuda ? "expand,grad,outline,lower,schedule_cuda,hierarchy"
+                    : "expand,grad,outline,lower,schedule_cpu,hierarchy";
     return cuda ? OPTIMISE_GRAPH "," OPTIMISE_LOOPS ",schedule_cuda,hierarchy"
                 : OPTIMISE_GRAPH "," OPTIMISE_LOOPS ",schedule_cpu,hierarchy";
 }

@@ -1,0 +1,106 @@
+/* What the files of the grad pass share.
+ *
+ * grad_rules.c     one operation: cotangent of the result to cotangents of the operands; kernels and programs alike
+ * grad_reduce.c    the same for reductions over the edges of a row
+ * grad_adjoint.c   one kernel: its operations and, behind them, the reverse sweep, in one function that is never run
+ * grad_split.c     the kernels that are cut out of it: by rows, by sources (the transposed relation), totals
+ * grad_call.c      the calls of those kernels in a program, in place of the gradient of a call
+ * grad_program.c   the reverse sweep over the operations of a program
+ * grad.c           the pass */
+#ifndef TIGA_PASSES_GRAD_H
+#define TIGA_PASSES_GRAD_H
+
+#include "passes/pass_util.h"
+
+/* ---- grad_rules.c ---- */
+/* Who takes the contributions.  A value may be narrower than the operand it is for: whatever broadcasts to it. */
+typedef struct grad_sink {
+    ir_builder *b;
+    void *user;
+    bool (*wanted)(void *user, ir_id v);
+    void (*add)(void *user, ir_id v, const ir_op *by, ir_id value); /* `by` uses v */
+} grad_sink;
+
+/* Elementwise operations, broadcast, newaxis, fold.  `id` is the operation, ct the cotangent of its value. */
+void grad_rule(grad_sink *s, ir_id id, ir_id ct);
+/* Emitting: elementwise operations of one and two operands, a float constant of v's type, a choice. */
+ir_id grad_op1(ir_builder *b, ir_opcode code, ir_id a);
+ir_id grad_op2(ir_builder *b, ir_opcode code, ir_id a, ir_id c);
+ir_id grad_select(ir_builder *b, ir_id c, ir_id x, ir_id y);
+ir_id grad_number(ir_builder *b, ir_id like, double x);
+ir_id grad_full(ir_builder *b, ir_id v, const ir_type *shape); /* v broadcast to the shape, where it is not yet */
+ir_id grad_newaxis(ir_builder *b, ir_id v, uint64_t axes);     /* v itself when axes is 0 */
+ir_id grad_fold_sum(ir_builder *b, ir_id v, uint64_t axes);    /* v itself when axes is 0 */
+
+/* ---- grad_reduce.c ---- */
+void grad_reduce_rule(grad_sink *s, ir_id id, ir_id ct);
+
+/* ---- grad_adjoint.c ---- */
+/* What reaches one field of the kernel, by where it arises; 0: nothing. */
+typedef struct grad_field {
+    ir_id src;  /* per edge, to be summed at the source */
+    ir_id edge; /* per edge, as it is */
+    ir_id row;  /* per row, as it is; of params to be summed over the rows */
+} grad_field;
+
+typedef struct grad_adjoint {
+    const ir_func *k;  /* the kernel */
+    ir_func *f;        /* its operations and the sweep; in no module's list once it is split */
+    grad_field *field; /* [k->n_params] */
+    uint32_t *cotangent; /* [k->n_results]: parameter of f, UINT32_MAX: none */
+    uint32_t *known;     /* [k->n_results]: parameter of f that holds the result itself, a row field */
+} grad_adjoint;
+
+/* wanted: [n_params], given: [n_results] has a cotangent. */
+grad_adjoint grad_adjoint_of(ir_module *m, const ir_func *k, const bool *wanted, const bool *given,
+                             base_arena *scratch);
+
+/* ---- grad_split.c ---- */
+/* Where an argument or a result of one of the kernels is found. */
+typedef enum grad_from_kind { GRAD_FROM_ARG, GRAD_FROM_COTANGENT, GRAD_FROM_RESULT, GRAD_FROM_ROWS } grad_from_kind;
+typedef struct grad_from {
+    grad_from_kind kind;
+    size_t index; /* of the parameter, of the result of the kernel, of the result of `rows` */
+} grad_from;
+
+typedef struct grad_kernel {
+    const ir_func *f; /* NULL: not needed */
+    grad_from *args;
+    size_t n_args, cap_args;
+} grad_kernel;
+
+/* The gradient of one parameter: a sum of results of the kernels; SIZE_MAX: no such part. */
+typedef struct grad_parts {
+    size_t rows, turned, totals;
+} grad_parts;
+
+typedef struct grad_kernels {
+    grad_kernel rows;   /* walks as the kernel does: row values the others need, and gradients per row */
+    grad_kernel turned; /* walks the other way: gradients of sources, and of edges on the way */
+    grad_kernel totals; /* gradients of params: sums over all rows */
+    grad_parts *parts;  /* [k->n_params] */
+} grad_kernels;
+
+grad_kernels grad_split(ir_module *m, const grad_adjoint *a, const char *name, base_arena *scratch);
+
+/* ---- grad_call.c ---- */
+typedef struct grad_cached grad_cached;
+
+/* One program. */
+typedef struct grad {
+    ir_module *m;
+    ir_func *f;
+    base_arena *scratch;
+    base_str *err;
+    grad_cached **cache; /* kernels made so far, of all programs */
+} grad;
+
+/* The kernels' calls, emitted with b: cotangent[i] of result i (0: none), gradients of the operands for which
+ * out[i] != 0 on entry; on return out[i] is the gradient, 0 when nothing reaches the operand. */
+bool grad_call(grad *g, ir_builder *b, ir_id call, const ir_id *cotangent, ir_id *out);
+
+/* ---- grad_program.c ---- */
+/* Puts code in the place of operation `at` of region r, which is a grad. */
+bool grad_expand(grad *g, ir_region *r, size_t at);
+
+#endif

@@ -1,0 +1,177 @@
+/* The reverse sweep over one kernel.
+ *
+ * Everything is emitted behind the kernel's own operations, in a copy of it.  A contribution to a row value that
+ * arises on edges is summed over the row's edges before it goes on; uniform values are treated like row values, and
+ * what reaches a param is per row, to be summed over the rows by whoever cuts the kernels out (grad_split.c). */
+#include "passes/grad.h"
+
+#include <string.h>
+
+typedef struct sweep {
+    ir_builder b;
+    ir_id *row, *edge; /* by id of the kernel's own operations: contributions per row, per edge */
+    bool *active;      /* depends on a wanted field */
+    uint32_t n;        /* of them */
+} sweep;
+
+static void add_to(sweep *s, ir_id *place, ir_id value) {
+    *place = *place ? grad_op2(&s->b, IR_ADD, *place, value) : value;
+}
+
+static void take(void *user, ir_id v, const ir_op *by, ir_id value) {
+    sweep *s = user;
+    if (v >= s->n || !s->active[v])
+        return;
+    bool on_edges = by->code == IR_REDUCE || by->type.space == IR_EDGE;
+    add_to(s, on_edges ? &s->edge[v] : &s->row[v], value);
+}
+
+static bool wanted(void *user, ir_id v) {
+    const sweep *s = user;
+    return v < s->n && s->active[v];
+}
+
+static void find_active(sweep *s, const ir_func *k, const bool *want) {
+    for (size_t i = 0; i < k->body.n; i++) {
+        ir_id id = k->body.ops[i];
+        const ir_op *op = ir_at(k, id);
+        if (op->code == IR_FIELD)
+            s->active[id] = want[ir_int(op, IR_ATTR_FIELD, 0)] && ir_dtype_is_float(op->type.dtype);
+        for (uint32_t a = 0; a < op->n_args; a++)
+            s->active[id] = s->active[id] || (s->active[op->args[a]] && ir_grad_flows(k, op, a));
+    }
+}
+
+/* ---- parameters of the copy ---- */
+static bool taken(const ir_func *f, const char *name) {
+    for (size_t i = 0; i < f->n_params; i++)
+        if (!strcmp(f->params[i].name, name))
+            return true;
+    for (size_t i = 0; i < f->n_results; i++)
+        if (!strcmp(f->results[i].name, name))
+            return true;
+    return false;
+}
+
+static uint32_t add_param(sweep *s, const char *name, ir_role role, ir_type type) {
+    ir_func *f = s->b.f;
+    type.space = IR_UNIFORM;
+    const char *unique = name;
+    for (unsigned n = 2; taken(f, unique); n++)
+        unique = base_arena_printf(s->b.m->arena, "%s_%u", name, n);
+    ir_param p = {.name = unique, .role = role, .type = type, .span = s->b.span};
+    base_push(s->b.m->arena, f->params, f->n_params, f->cap_params, p);
+    return (uint32_t)f->n_params - 1;
+}
+
+static ir_id read_param(sweep *s, uint32_t field, const char *at, ir_space space) {
+    ir_type t = s->b.f->params[field].type;
+    t.space = space;
+    ir_id id = ir_emit(&s->b, IR_FIELD, t, NULL, 0);
+    ir_set_int(s->b.m, ir_at(s->b.f, id), IR_ATTR_FIELD, field);
+    ir_set_word(s->b.m, ir_at(s->b.f, id), IR_ATTR_AT, at);
+    return id;
+}
+
+static void seed(sweep *s, grad_adjoint *a, const bool *given) {
+    const ir_func *k = a->k;
+    const ir_op *ret = ir_at(k, k->body.ops[k->body.n - 1]);
+    for (size_t i = 0; i < k->n_results; i++) {
+        const ir_param *r = &k->results[i];
+        bool edge = r->type.space == IR_EDGE, alone = k->n_results == 1;
+        ir_id v = ret->args[i];
+        a->cotangent[i] = UINT32_MAX;
+        if (!given[i] || !s->active[v])
+            continue;
+        const char *name = alone ? "cotangent" : base_arena_printf(s->b.m->arena, "cotangent_%s", r->name);
+        a->cotangent[i] = add_param(s, name, edge ? IR_EDGE_FIELD : IR_DST, r->type);
+        ir_id ct = read_param(s, a->cotangent[i], edge ? "edge" : "dst", edge ? IR_EDGE : IR_ROW);
+        ir_op by = {.code = IR_FIELD, .type = r->type};
+        take(s, v, &by, ct);
+    }
+}
+
+/* ---- the sweep ---- */
+static ir_id sum_over_edges(sweep *s, ir_id v) {
+    ir_type t = ir_at(s->b.f, v)->type;
+    bool edge = t.space == IR_EDGE;
+    t.space = IR_ROW;
+    if (edge) {
+        ir_id id = ir_emit1(&s->b, IR_REDUCE, t, v);
+        ir_set_word(s->b.m, ir_at(s->b.f, id), IR_ATTR_KIND, "sum");
+        return id;
+    }
+    ir_type i64 = {.dtype = IR_I64, .space = IR_ROW};
+    ir_id degree = ir_emit(&s->b, IR_DEGREE, i64, NULL, 0);
+    return grad_op2(&s->b, IR_MUL, v, ir_emit_cast(&s->b, t.dtype, degree));
+}
+
+/* The cotangent of v, in its own space; 0: none. */
+static ir_id cotangent_of(sweep *s, ir_id v) {
+    ir_id ct = s->row[v];
+    if (!s->edge[v])
+        return ct;
+    if (ir_at(s->b.f, v)->type.space == IR_EDGE)
+        return s->edge[v];
+    add_to(s, &ct, sum_over_edges(s, s->edge[v]));
+    return ct;
+}
+
+static void reach_field(sweep *s, grad_adjoint *a, const ir_op *op, ir_id ct) {
+    grad_field *field = &a->field[ir_int(op, IR_ATTR_FIELD, 0)];
+    const char *at = ir_word(op, IR_ATTR_AT);
+    ir_id *place = !strcmp(at, "src") ? &field->src : !strcmp(at, "edge") ? &field->edge : &field->row;
+    add_to(s, place, ct);
+}
+
+static void sweep_back(sweep *s, grad_adjoint *a) {
+    grad_sink sink = {.b = &s->b, .user = s, .wanted = wanted, .add = take};
+    for (size_t i = a->k->body.n; i-- > 0;) {
+        ir_id id = a->k->body.ops[i];
+        ir_id ct = s->active[id] ? cotangent_of(s, id) : 0;
+        const ir_op *op = ir_at(s->b.f, id);
+        if (!ct)
+            continue;
+        if (op->code == IR_FIELD)
+            reach_field(s, a, op, ct);
+        else if (op->code == IR_REDUCE)
+            grad_reduce_rule(&sink, id, ct);
+        else
+            grad_rule(&sink, id, ct);
+    }
+}
+
+/* Results that the caller has already computed need not be computed again. */
+static void declare_known(sweep *s, grad_adjoint *a) {
+    const ir_func *k = a->k;
+    const ir_op *ret = ir_at(k, k->body.ops[k->body.n - 1]);
+    for (size_t i = 0; i < k->n_results; i++) {
+        const ir_param *r = &k->results[i];
+        const ir_op *v = ir_at(k, ret->args[i]);
+        a->known[i] = UINT32_MAX;
+        if (v->type.space == IR_ROW && r->type.space == IR_ROW && ir_shape_equal(&v->type, &r->type) &&
+            v->code != IR_FIELD && v->code != IR_DEGREE)
+            a->known[i] = add_param(s, base_arena_printf(s->b.m->arena, "result_%s", r->name), IR_DST, r->type);
+    }
+}
+
+grad_adjoint grad_adjoint_of(ir_module *m, const ir_func *k, const bool *want, const bool *given, base_arena *scratch) {
+    ir_func *f = ir_func_clone(m, k, base_arena_printf(scratch, "%s.adjoint", k->name));
+    grad_adjoint a = {.k = k,
+                      .f = f,
+                      .field = base_arena_new_array(scratch, grad_field, k->n_params + 1),
+                      .cotangent = base_arena_new_array(scratch, uint32_t, k->n_results + 1),
+                      .known = base_arena_new_array(scratch, uint32_t, k->n_results + 1)};
+    sweep s = {.b = {.m = m, .f = f, .r = &f->body, .span = k->span},
+               .row = base_arena_new_array(scratch, ir_id, k->n_ops),
+               .edge = base_arena_new_array(scratch, ir_id, k->n_ops),
+               .active = base_arena_new_array(scratch, bool, k->n_ops),
+               .n = k->n_ops};
+    ir_func_remove(m, f);
+    ir_erase(&f->body, f->body.n - 1); /* ret */
+    find_active(&s, k, want);
+    seed(&s, &a, given);
+    sweep_back(&s, &a);
+    declare_known(&s, &a);
+    return a;
+}

@@ -1,0 +1,159 @@
+/* The gradient of a call of a kernel: calls of the kernels that were cut out of its adjoint.  The same kernel with the
+ * same wanted fields and given cotangents is differentiated once in a module. */
+#include "passes/grad.h"
+
+#include <string.h>
+
+struct grad_cached {
+    grad_cached *next;
+    const ir_func *k;
+    bool *want, *given;
+    grad_kernels kernels;
+};
+
+static const char *free_name(grad *g, const ir_func *k) {
+    for (unsigned n = 1;; n++) {
+        const char *name = base_arena_printf(g->scratch, n == 1 ? "%s.vjp" : "%s.vjp%u", k->name, n);
+        bool taken = false;
+        for (size_t i = 0; i < g->m->n_funcs; i++)
+            taken |= !strncmp(g->m->funcs[i]->name, name, strlen(name));
+        if (!taken)
+            return name;
+    }
+}
+
+static const grad_kernels *kernels_of(grad *g, const ir_func *k, const bool *want, const bool *given) {
+    for (grad_cached *c = *g->cache; c; c = c->next)
+        if (c->k == k && !memcmp(c->want, want, k->n_params) && !memcmp(c->given, given, k->n_results))
+            return &c->kernels;
+    grad_cached *c = base_arena_alloc(g->scratch, sizeof *c);
+    *c = (grad_cached){.next = *g->cache,
+                       .k = k,
+                       .want = base_arena_new_array(g->scratch, bool, k->n_params + 1),
+                       .given = base_arena_new_array(g->scratch, bool, k->n_results + 1)};
+    memcpy(c->want, want, k->n_params);
+    memcpy(c->given, given, k->n_results);
+    *g->cache = c;
+    const char *name = free_name(g, k);
+    grad_adjoint a = grad_adjoint_of(g->m, k, want, given, g->scratch);
+    c->kernels = grad_split(g->m, &a, name, g->scratch);
+    return &c->kernels;
+}
+
+/* ---- one call ---- */
+typedef struct caller {
+    grad *g;
+    ir_builder *b;
+    const ir_op *call;
+    const ir_func *k;
+    ir_id id;
+    const ir_id *cotangent;
+    ir_id *rows; /* results of the kernel by rows */
+} caller;
+
+/* The sizes of the graph, which the kernels may need and the program may not have named so far. */
+static void name_sizes(grad *g, const ir_op *call) {
+    static const char *const words[] = {"dst", "src", "edge"};
+    const char *graph = g->f->params[ir_int(call, IR_ATTR_GRAPH, 0)].name;
+    for (int i = 0; i < 3; i++)
+        ir_sym(g->m, g->f, base_arena_printf(g->scratch, "%s.%s", graph, words[i]));
+}
+
+static ir_type result_type(const caller *c, const ir_op *call, const ir_func *k, size_t i) {
+    ir_dim *dims = base_arena_new_array(c->g->scratch, ir_dim, k->n_syms + 1);
+    base_str why = {0};
+    ir_type t;
+    if (!ir_bind_call(c->g->f, call, k, dims, &why) || !ir_call_result(c->g->f, call, k, dims, i, &t, &why))
+        BASE_BUG("@%s: %s", k->name, base_str_text(&why));
+    base_str_fini(&why);
+    pass_square_type(c->g->f, &t);
+    return t;
+}
+
+static ir_id get(const caller *c, ir_id call, const ir_func *k, size_t i) {
+    if (k->n_results == 1)
+        return call;
+    ir_id id = ir_emit1(c->b, IR_GET, result_type(c, ir_at(c->g->f, call), k, i), call);
+    ir_set_int(c->g->m, ir_at(c->g->f, id), IR_ATTR_INDEX, (int64_t)i);
+    return id;
+}
+
+static ir_id argument(const caller *c, grad_from from) {
+    switch (from.kind) {
+    case GRAD_FROM_ARG:
+        return c->call->args[from.index];
+    case GRAD_FROM_COTANGENT:
+        return c->cotangent[from.index];
+    case GRAD_FROM_RESULT:
+        return get(c, c->id, c->k, from.index);
+    case GRAD_FROM_ROWS:
+        return c->rows[from.index];
+    }
+    BASE_BUG("an argument from nowhere");
+}
+
+/* The results; NULL when there is no such kernel. */
+static ir_id *emit(const caller *c, const grad_kernel *k) {
+    if (!k->f)
+        return NULL;
+    ir_id *args = base_arena_new_array(c->g->scratch, ir_id, k->n_args + 1);
+    ir_id *out = base_arena_new_array(c->g->scratch, ir_id, k->f->n_results + 1);
+    for (size_t i = 0; i < k->n_args; i++)
+        args[i] = argument(c, k->args[i]);
+    ir_id id = ir_emit(c->b, IR_CALL, ir_scalar(IR_TUPLE), args, k->n_args);
+    ir_op *op = ir_at(c->g->f, id);
+    ir_set_word(c->g->m, op, IR_ATTR_CALLEE, k->f->name);
+    ir_set_int(c->g->m, op, IR_ATTR_GRAPH, ir_int(c->call, IR_ATTR_GRAPH, -1));
+    if (k->f->n_results == 1)
+        op->type = result_type(c, op, k->f, 0);
+    for (size_t i = 0; i < k->f->n_results; i++)
+        out[i] = get(c, id, k->f, i);
+    return out;
+}
+
+static ir_id add(ir_builder *b, ir_id a, ir_id c) { return a && c ? grad_op2(b, IR_ADD, a, c) : a ? a : c; }
+
+static ir_id part_of_rows(const caller *c, size_t param, ir_id v) {
+    bool scalar = c->k->params[param].role == IR_PARAM_FIELD;
+    return scalar ? grad_fold_sum(c->b, v, ((uint64_t)1 << ir_at(c->g->f, v)->type.rank) - 1) : v;
+}
+
+static bool has_combine(const ir_func *k) {
+    for (size_t i = 0; i < k->body.n; i++)
+        if (ir_at(k, k->body.ops[i])->code == IR_COMBINE)
+            return true;
+    return false;
+}
+
+bool grad_call(grad *g, ir_builder *b, ir_id id, const ir_id *cotangent, ir_id *out) {
+    const ir_op *call = ir_at(g->f, id);
+    const ir_func *k = ir_func_find(g->m, ir_word(call, IR_ATTR_CALLEE), IR_LEVEL_KERNEL);
+    bool *want = base_arena_new_array(g->scratch, bool, k->n_params + 1);
+    bool *given = base_arena_new_array(g->scratch, bool, k->n_results + 1);
+    ir_id *full = base_arena_new_array(g->scratch, ir_id, k->n_results + 1);
+    caller c = {.g = g, .b = b, .call = call, .k = k, .id = id, .cotangent = full};
+    b->span = call->span;
+    name_sizes(g, call);
+    for (size_t i = 0; i < k->n_params; i++)
+        want[i] = out[i] != 0;
+    for (size_t i = 0; i < k->n_results; i++) {
+        given[i] = cotangent[i] != 0;
+        ir_type t = result_type(&c, call, k, i);
+        full[i] = given[i] ? grad_full(b, cotangent[i], &t) : 0;
+    }
+    if (has_combine(k)) {
+        base_str_addf(g->err,
+                      "program '%s': a gradient through a reducer of the user, in kernel '%s', is not supported yet",
+                      g->f->name, k->name);
+        return false;
+    }
+    const grad_kernels *ks = kernels_of(g, k, want, given);
+    ir_id *rows = c.rows = emit(&c, &ks->rows), *turned = emit(&c, &ks->turned), *totals = emit(&c, &ks->totals);
+    for (size_t i = 0; i < k->n_params; i++) {
+        const grad_parts *p = &ks->parts[i];
+        out[i] = p->rows == SIZE_MAX ? 0 : part_of_rows(&c, i, rows[p->rows]);
+        out[i] = add(b, out[i], p->turned == SIZE_MAX ? 0 : turned[p->turned]);
+        out[i] = add(b, out[i], p->totals == SIZE_MAX ? 0 : totals[p->totals]);
+    }
+    return true;
+}
