@@ -61,6 +61,7 @@ tiga_status tiga_cache_new(const tiga_cache_options *options, tiga_cache **out) 
     atomic_init(&c->refs, 1);
     c->memory_limit = o.memory_bytes;
     c->disk_limit = o.disk_bytes;
+    c->longest_wait_ns = (int64_t)60 * 1000000000;
     c->hash_mask = (base_hash128){UINT64_MAX, UINT64_MAX};
     c->n_buckets = FIRST_BUCKETS;
     c->disk_bytes = -1;
@@ -168,7 +169,7 @@ static int show(const visitor *v, const rt_cache_item *item) {
             return -1;
         }
         if (fields)
-            base_hash_hex(rt_cache_hash(v->c, fields, e.n_fields), name);
+            base_hash_hex(rt_cache_hash(v->c, f.key, f.key_bytes), name);
         e.damaged = !fields || strcmp(name, item->name) != 0;
     }
     if (e.damaged) {

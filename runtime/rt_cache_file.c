@@ -224,14 +224,8 @@ static bool write_front(int folder, const char *name, const char *front, size_t 
     return !rt_cache_injected() && (fsync(folder) == 0 || errno == EINVAL);
 }
 
-bool rt_cache_file_write(int folder, const char *name, const rt_cache_file *file, const rt_cache_request *key,
-                         int64_t *n_bytes) {
-    size_t key_bytes;
-    if (!rt_cache_key_size(key->fields, (size_t)key->n_fields, &key_bytes) || key_bytes > SIZE_MAX / 4) {
-        errno = EFBIG;
-        return false;
-    }
-    size_t front_bytes = HEAD + key_bytes + padding(key_bytes);
+bool rt_cache_file_write(int folder, const char *name, const rt_cache_file *file, int64_t *n_bytes) {
+    size_t front_bytes = HEAD + file->key_bytes + padding(file->key_bytes);
     char *front = base_alloc_zero(front_bytes);
     if (!front) {
         errno = ENOMEM;
@@ -240,10 +234,10 @@ bool rt_cache_file_write(int folder, const char *name, const rt_cache_file *file
     memcpy(front, magic, 8);
     put_le(front + 8, RT_CACHE_FORMAT, 4);
     put_le(front + 12, file->failed, 4);
-    put_le(front + 16, key_bytes, 8);
+    put_le(front + 16, file->key_bytes, 8);
     put_le(front + 24, file->payload_bytes, 8);
     put_le(front + 32, (uint64_t)time(NULL), 8);
-    rt_cache_key_write(key->fields, (size_t)key->n_fields, front + HEAD);
+    memcpy(front + HEAD, file->key, file->key_bytes);
     check_sum(front, front + HEAD, front_bytes - HEAD, file->payload, file->payload_bytes, front + SUM_AT);
     bool good = write_front(folder, name, front, front_bytes, file);
     base_free(front);

@@ -134,9 +134,7 @@ static int64_t now_ns(clockid_t clock) {
 }
 
 /* A holder that dies loses its lock; one that hangs must not stop the others for ever, and to build twice is no fault. */
-static const int64_t longest_wait_ns = 60 * second_ns;
-
-static rt_cache_lock_result wait_for(tiga_context *ctx, int fd, int64_t began, bool *waited) {
+static rt_cache_lock_result wait_for(const tiga_cache *c, tiga_context *ctx, int fd, int64_t began, bool *waited) {
     for (int64_t pause = second_ns / 2000;;) {
         if (!rt_cache_injected() && flock(fd, LOCK_EX | LOCK_NB) == 0)
             return RT_CACHE_LOCKED;
@@ -147,7 +145,7 @@ static rt_cache_lock_result wait_for(tiga_context *ctx, int fd, int64_t began, b
         *waited = true;
         if (rt_interrupted(ctx))
             return RT_CACHE_LOCK_INTERRUPTED;
-        if (now_ns(CLOCK_MONOTONIC) - began > longest_wait_ns)
+        if (now_ns(CLOCK_MONOTONIC) - began > c->longest_wait_ns)
             return RT_CACHE_NO_LOCK;
         nap(pause);
         pause = pause < second_ns / 100 ? pause * 2 : pause;
@@ -158,7 +156,8 @@ static void lock_name(char out[RT_CACHE_NAME + 8], const char *name) {
     snprintf(out, RT_CACHE_NAME + 8, "%s.lock", name);
 }
 
-rt_cache_lock_result rt_cache_lock(tiga_context *ctx, int folder, const char *name, int *fd, bool *waited) {
+rt_cache_lock_result rt_cache_lock(const tiga_cache *c, tiga_context *ctx, int folder, const char *name, int *fd,
+                                   bool *waited) {
     char path[RT_CACHE_NAME + 8];
     lock_name(path, name);
     int64_t began = now_ns(CLOCK_MONOTONIC);
@@ -166,7 +165,7 @@ rt_cache_lock_result rt_cache_lock(tiga_context *ctx, int folder, const char *na
         *fd = rt_cache_injected() ? -1 : openat(folder, path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
         if (*fd < 0)
             return RT_CACHE_NO_LOCK;
-        rt_cache_lock_result r = wait_for(ctx, *fd, began, waited);
+        rt_cache_lock_result r = wait_for(c, ctx, *fd, began, waited);
         if (r == RT_CACHE_LOCKED && is_current(folder, path, *fd))
             return r;
         if (r == RT_CACHE_NO_LOCK && !*waited)

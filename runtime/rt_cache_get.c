@@ -81,7 +81,7 @@ static bool from_disk(work *w, int folder) {
         break;
     }
     bool done;
-    if (!rt_cache_key_equal(w->r->fields, (size_t)w->r->n_fields, f.key, f.key_bytes))
+    if (f.key_bytes != w->e->key_bytes || memcmp(f.key, w->e->key, f.key_bytes) != 0)
         done = count_stale(w);
     else
         done = f.failed ? message_from(w, &f) : load_from(w, &f);
@@ -106,12 +106,15 @@ static void build(work *w) {
 }
 
 static void store(work *w, int folder) {
-    rt_cache_file f = {
-        .failed = w->status == TIGA_E_PROGRAM, .payload = base_str_text(&w->bytes), .payload_bytes = w->bytes.len};
+    rt_cache_file f = {.failed = w->status == TIGA_E_PROGRAM,
+                       .key = w->e->key,
+                       .key_bytes = w->e->key_bytes,
+                       .payload = base_str_text(&w->bytes),
+                       .payload_bytes = w->bytes.len};
     int64_t n_bytes;
     if (w->bytes.len + w->e->key_bytes >= (uint64_t)w->c->disk_limit)
         return; /* it would only throw out everything else */
-    if (rt_cache_file_write(folder, w->name, &f, w->r, &n_bytes))
+    if (rt_cache_file_write(folder, w->name, &f, &n_bytes))
         rt_cache_evict(w->c, folder, w->name, n_bytes);
     else
         count(w, &w->c->counters.disk_errors);
@@ -125,7 +128,7 @@ static void build_and_store(work *w, int folder) {
 
 static void with_lock(work *w, int folder) {
     int lock = -1;
-    switch (rt_cache_lock(w->ctx, folder, w->name, &lock, &w->waited)) {
+    switch (rt_cache_lock(w->c, w->ctx, folder, w->name, &lock, &w->waited)) {
     case RT_CACHE_LOCKED:
         if (!from_disk(w, folder))
             build_and_store(w, folder);
@@ -283,13 +286,11 @@ static tiga_status make_entry(work *w, void **object, base_str *message) {
     return status;
 }
 
-tiga_status tiga_cache_get(tiga_cache *c, tiga_context *ctx, const rt_cache_request *r, void **object,
-                           base_str *message) {
-    *object = NULL;
-    base_hash128 hash = rt_cache_hash(c, r->fields, (size_t)r->n_fields);
+static tiga_status get(tiga_cache *c, tiga_context *ctx, const rt_cache_request *r, const rt_cache_key *k,
+                       void **object, base_str *message) {
     for (rt_cache_entry *fresh = NULL;;) {
         pthread_mutex_lock(&c->lock);
-        rt_cache_entry *e = rt_cache_find(c, hash, r);
+        rt_cache_entry *e = rt_cache_find(c, k);
         tiga_status status;
         if (e && e->state != RT_CACHE_MAKING) {
             status = take(c, ctx, e, object, message);
@@ -310,8 +311,19 @@ tiga_status tiga_cache_get(tiga_cache *c, tiga_context *ctx, const rt_cache_requ
             return make_entry(&w, object, message);
         }
         pthread_mutex_unlock(&c->lock);
-        fresh = rt_cache_entry_new(hash, r);
+        fresh = rt_cache_entry_new(k, r->ops);
         if (!fresh)
             return out_of_memory(ctx);
     }
+}
+
+tiga_status tiga_cache_get(tiga_cache *c, tiga_context *ctx, const rt_cache_request *r, void **object,
+                           base_str *message) {
+    rt_cache_key k;
+    *object = NULL;
+    if (!rt_cache_key_init(&k, c, r->fields, (size_t)r->n_fields))
+        return out_of_memory(ctx);
+    tiga_status status = get(c, ctx, r, &k, object, message);
+    rt_cache_key_fini(&k);
+    return status;
 }

@@ -1,19 +1,13 @@
 /* Keys of the cache.  A key is a list of named fields; as bytes, each name and each value has its length before it and a
- * NUL behind it, so that no two lists look the same and a reader can use the texts as they lie.  The hash covers the
- * same lengths and bytes in one run.  A hash only finds candidates: what decides is the whole key. */
+ * NUL behind it, so that no two lists look the same and a reader can use the texts as they lie.  The hash covers these
+ * bytes.  A hash only finds candidates: what decides is the whole key. */
 #include "runtime/runtime.h"
 
 #include <endian.h>
 #include <string.h>
 
-base_hash128 rt_cache_hash(const tiga_cache *c, const tiga_cache_field *fields, size_t n) {
-    base_hasher h;
-    base_hasher_init(&h);
-    for (size_t i = 0; i < n; i++) {
-        base_hasher_field(&h, fields[i].name, strlen(fields[i].name));
-        base_hasher_field(&h, fields[i].bytes, fields[i].n_bytes);
-    }
-    base_hash128 d = base_hasher_digest(&h);
+base_hash128 rt_cache_hash(const tiga_cache *c, const char *key, size_t n_bytes) {
+    base_hash128 d = base_hash_bytes(key, n_bytes);
     return (base_hash128){d.lo & c->hash_mask.lo, d.hi & c->hash_mask.hi};
 }
 
@@ -21,7 +15,7 @@ static bool add_piece(size_t *total, size_t n) {
     return !__builtin_add_overflow(*total, n, total) && !__builtin_add_overflow(*total, 9, total);
 }
 
-bool rt_cache_key_size(const tiga_cache_field *fields, size_t n, size_t *out) {
+static bool key_size(const tiga_cache_field *fields, size_t n, size_t *out) {
     *out = 0;
     for (size_t i = 0; i < n; i++)
         if (!add_piece(out, strlen(fields[i].name)) || !add_piece(out, fields[i].n_bytes))
@@ -38,11 +32,29 @@ static char *write_piece(char *at, const void *bytes, size_t n) {
     return at + n + 9;
 }
 
-void rt_cache_key_write(const tiga_cache_field *fields, size_t n, char *key) {
+static void write_all(const tiga_cache_field *fields, size_t n, char *at) {
     for (size_t i = 0; i < n; i++) {
-        key = write_piece(key, fields[i].name, strlen(fields[i].name));
-        key = write_piece(key, fields[i].bytes, fields[i].n_bytes);
+        at = write_piece(at, fields[i].name, strlen(fields[i].name));
+        at = write_piece(at, fields[i].bytes, fields[i].n_bytes);
     }
+}
+
+bool rt_cache_key_init(rt_cache_key *k, const tiga_cache *c, const tiga_cache_field *fields, size_t n) {
+    k->bytes = k->small;
+    if (!key_size(fields, n, &k->n_bytes) || (k->n_bytes > sizeof k->small && !(k->bytes = base_alloc(k->n_bytes))))
+        return false;
+    write_all(fields, n, k->bytes);
+    k->hash = rt_cache_hash(c, k->bytes, k->n_bytes);
+    return true;
+}
+
+void rt_cache_key_fini(rt_cache_key *k) {
+    if (k->bytes != k->small)
+        base_free(k->bytes);
+}
+
+bool rt_cache_key_equal(const rt_cache_key *k, const char *key, size_t n_bytes) {
+    return k->n_bytes == n_bytes && memcmp(k->bytes, key, n_bytes) == 0;
 }
 
 /* The piece that begins at *at; false: there is none. */
@@ -58,21 +70,6 @@ static bool next_piece(const char **at, const char *end, const char **bytes, siz
     *n = (size_t)length;
     *at += length + 9;
     return true;
-}
-
-static bool same_piece(const char **at, const char *end, const void *bytes, size_t n) {
-    const char *have;
-    size_t have_n;
-    return next_piece(at, end, &have, &have_n) && have_n == n && (n == 0 || memcmp(have, bytes, n) == 0);
-}
-
-bool rt_cache_key_equal(const tiga_cache_field *fields, size_t n, const char *key, size_t n_bytes) {
-    const char *at = key, *end = key + n_bytes;
-    for (size_t i = 0; i < n; i++)
-        if (!same_piece(&at, end, fields[i].name, strlen(fields[i].name)) ||
-            !same_piece(&at, end, fields[i].bytes, fields[i].n_bytes))
-            return false;
-    return at == end;
 }
 
 static bool next_field(const char **at, const char *end, tiga_cache_field *f) {

@@ -9,32 +9,30 @@
 #include <string.h>
 #include <unistd.h>
 
-rt_cache_entry *rt_cache_entry_new(base_hash128 hash, const rt_cache_request *r) {
-    size_t key_bytes, all;
-    if (!rt_cache_key_size(r->fields, (size_t)r->n_fields, &key_bytes) ||
-        __builtin_add_overflow(key_bytes, sizeof(rt_cache_entry), &all))
+rt_cache_entry *rt_cache_entry_new(const rt_cache_key *k, const rt_cache_ops *ops) {
+    size_t all;
+    if (__builtin_add_overflow(k->n_bytes, sizeof(rt_cache_entry), &all))
         return NULL;
     rt_cache_entry *e = base_alloc(all);
     if (!e)
         return NULL;
     memset(e, 0, sizeof *e);
-    e->hash = hash;
+    e->hash = k->hash;
     e->refs = 1;
     e->state = RT_CACHE_MAKING;
     e->maker = getpid();
-    e->ops = r->ops;
+    e->ops = ops;
     e->bytes = (int64_t)all;
-    e->key_bytes = key_bytes;
-    rt_cache_key_write(r->fields, (size_t)r->n_fields, e->key);
+    e->key_bytes = k->n_bytes;
+    memcpy(e->key, k->bytes, k->n_bytes);
     return e;
 }
 
 static size_t bucket_of(const tiga_cache *c, base_hash128 hash) { return (size_t)hash.lo & (c->n_buckets - 1); }
 
-rt_cache_entry *rt_cache_find(const tiga_cache *c, base_hash128 hash, const rt_cache_request *r) {
-    for (rt_cache_entry *e = c->buckets[bucket_of(c, hash)]; e; e = e->chain)
-        if (e->hash.lo == hash.lo && e->hash.hi == hash.hi &&
-            rt_cache_key_equal(r->fields, (size_t)r->n_fields, e->key, e->key_bytes))
+rt_cache_entry *rt_cache_find(const tiga_cache *c, const rt_cache_key *k) {
+    for (rt_cache_entry *e = c->buckets[bucket_of(c, k->hash)]; e; e = e->chain)
+        if (e->hash.lo == k->hash.lo && e->hash.hi == k->hash.hi && rt_cache_key_equal(k, e->key, e->key_bytes))
             return e;
     return NULL;
 }

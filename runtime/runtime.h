@@ -245,6 +245,7 @@ struct tiga_cache {
     char *folder; /* absolute; "" for none */
     int64_t memory_limit, disk_limit;
     base_hash128 hash_mask; /* all ones; less in tests, so that keys collide */
+    int64_t longest_wait_ns; /* for another process that compiles the same */
 
     pthread_mutex_t lock; /* guards what follows; held for lookups and bookkeeping only */
     pthread_cond_t settled; /* an entry is no longer being made */
@@ -258,10 +259,17 @@ struct tiga_cache {
 void rt_cache_count(tiga_cache *c, int64_t *counter); /* one more of c->counters */
 
 /* ---- rt_cache_key.c: fields to bytes and back ------------------------------------------------------------------------------------ */
-base_hash128 rt_cache_hash(const tiga_cache *c, const tiga_cache_field *fields, size_t n);
-bool rt_cache_key_size(const tiga_cache_field *fields, size_t n, size_t *out); /* false: overflow */
-void rt_cache_key_write(const tiga_cache_field *fields, size_t n, char *key);
-bool rt_cache_key_equal(const tiga_cache_field *fields, size_t n, const char *key, size_t n_bytes);
+typedef struct rt_cache_key {
+    base_hash128 hash;
+    char *bytes; /* `small` when they fit: the usual lookup allocates nothing */
+    size_t n_bytes;
+    char small[4096];
+} rt_cache_key;
+bool rt_cache_key_init(rt_cache_key *k, const tiga_cache *c, const tiga_cache_field *fields,
+                       size_t n); /* false: memory */
+void rt_cache_key_fini(rt_cache_key *k);
+bool rt_cache_key_equal(const rt_cache_key *k, const char *key, size_t n_bytes);
+base_hash128 rt_cache_hash(const tiga_cache *c, const char *key, size_t n_bytes);
 /* Fields that point into `key`, base_free'd by the caller; NULL: not a key, unless *no_memory. */
 tiga_cache_field *rt_cache_key_split(const char *key, size_t n_bytes, size_t *n, bool *no_memory);
 
@@ -288,9 +296,9 @@ struct rt_cache_entry {
     size_t key_bytes;
     char key[];
 };
-rt_cache_entry *rt_cache_entry_new(base_hash128 hash, const rt_cache_request *r); /* refs 1; NULL: out of memory */
+rt_cache_entry *rt_cache_entry_new(const rt_cache_key *k, const rt_cache_ops *ops); /* refs 1; NULL: out of memory */
 /* With the lock held: */
-rt_cache_entry *rt_cache_find(const tiga_cache *c, base_hash128 hash, const rt_cache_request *r);
+rt_cache_entry *rt_cache_find(const tiga_cache *c, const rt_cache_key *k);
 void rt_cache_insert(tiga_cache *c, rt_cache_entry *e); /* in the making */
 void rt_cache_used(tiga_cache *c, rt_cache_entry *e); /* the last one used */
 /* Takes entries out of table and order, the last used last, until `limit` bytes are left; *dropped collects those that
@@ -323,7 +331,7 @@ typedef enum rt_cache_read {
 rt_cache_read rt_cache_file_read(int folder, const char *name, rt_cache_file *out);
 /* Header and key only, which the name vouches for when it is the hash of the key; no payload. */
 rt_cache_read rt_cache_file_peek(int folder, const char *name, rt_cache_file *out);
-bool rt_cache_file_write(int folder, const char *name, const rt_cache_file *file, const rt_cache_request *key,
+bool rt_cache_file_write(int folder, const char *name, const rt_cache_file *file,
                          int64_t *n_bytes); /* false: errno; nothing is left behind */
 bool rt_cache_injected(void); /* a system call that must fail: errno is set */
 
@@ -334,7 +342,8 @@ int rt_cache_folder_open(const tiga_cache *c, bool make, const char **why);
 bool rt_cache_is_safe(const struct stat *st, const char **why); /* nobody else can write to it */
 typedef enum rt_cache_lock_result { RT_CACHE_LOCKED, RT_CACHE_NO_LOCK, RT_CACHE_LOCK_INTERRUPTED } rt_cache_lock_result;
 /* One holder among all processes.  *waited: another had it. */
-rt_cache_lock_result rt_cache_lock(tiga_context *ctx, int folder, const char *name, int *fd, bool *waited);
+rt_cache_lock_result rt_cache_lock(const tiga_cache *c, tiga_context *ctx, int folder, const char *name, int *fd,
+                                   bool *waited);
 void rt_cache_unlock(int folder, const char *name, int fd);
 /* After `n_bytes` were stored as `name`: looks at the folder when it is time to, and removes what was not used for longest. */
 void rt_cache_evict(tiga_cache *c, int folder, const char *name, int64_t n_bytes);

@@ -74,13 +74,12 @@ typedef struct key {
     tiga_cache_field fields[MAX_FIELDS];
 } key;
 
-static bool same_key(const key *a, const key *b) {
-    size_t n;
-    cr_assert(rt_cache_key_size(b->fields, b->n, &n));
-    char *bytes = malloc(n ? n : 1);
-    rt_cache_key_write(b->fields, b->n, bytes);
-    bool same = rt_cache_key_equal(a->fields, a->n, bytes, n);
-    free(bytes);
+static bool same_key(const tiga_cache *c, const key *a, const key *b) {
+    rt_cache_key x, y;
+    cr_assert(rt_cache_key_init(&x, c, a->fields, a->n) && rt_cache_key_init(&y, c, b->fields, b->n));
+    bool same = rt_cache_key_equal(&x, y.bytes, y.n_bytes);
+    rt_cache_key_fini(&x);
+    rt_cache_key_fini(&y);
     return same;
 }
 
@@ -109,10 +108,9 @@ Test(cache, near_misses_are_misses) {
     tiga_cache *c = cache_of(MEMORY, 0);
     for (int i = 0; i < N_KEYS; i++)
         for (int k = 0; k < N_KEYS; k++) {
-            base_hash128 a = rt_cache_hash(c, keys[i].fields, keys[i].n),
-                         b = rt_cache_hash(c, keys[k].fields, keys[k].n);
+            base_hash128 a = hash_of(c, keys[i].fields, keys[i].n), b = hash_of(c, keys[k].fields, keys[k].n);
             cr_assert_eq(a.lo == b.lo && a.hi == b.hi, i == k, "hashes %d %d", i, k);
-            cr_assert_eq(same_key(&keys[i], &keys[k]), i == k, "keys %d %d", i, k);
+            cr_assert_eq(same_key(c, &keys[i], &keys[k]), i == k, "keys %d %d", i, k);
         }
     tiga_cache_free(c);
 }
@@ -158,29 +156,48 @@ Test(cache, keys_of_equal_hash_do_not_meet) {
 }
 
 Test(cache, what_is_written_as_a_key_is_split_again) {
+    tiga_cache *c = cache_of(MEMORY, 0);
     for (int i = 0; i < N_KEYS; i++) {
-        size_t size, n;
+        size_t n;
         bool no_memory;
-        cr_assert(rt_cache_key_size(keys[i].fields, keys[i].n, &size));
-        char *bytes = malloc(size + 1);
-        rt_cache_key_write(keys[i].fields, keys[i].n, bytes);
-        tiga_cache_field *f = rt_cache_key_split(bytes, size, &n, &no_memory);
+        rt_cache_key k;
+        cr_assert(rt_cache_key_init(&k, c, keys[i].fields, keys[i].n));
+        tiga_cache_field *f = rt_cache_key_split(k.bytes, k.n_bytes, &n, &no_memory);
         cr_assert(f && n == keys[i].n && !no_memory);
         for (size_t j = 0; j < n; j++)
             cr_assert(!strcmp(f[j].name, keys[i].fields[j].name) && f[j].n_bytes == keys[i].fields[j].n_bytes &&
                       !memcmp(f[j].bytes, keys[i].fields[j].bytes, f[j].n_bytes));
         base_free(f);
-        for (size_t cut = 1; cut < size; cut++) { /* of its exact size, so that a sanitizer sees a byte too far */
+        for (size_t cut = 1; cut < k.n_bytes; cut++) { /* of its exact size, so that a sanitizer sees a byte too far */
             char *part = malloc(cut);
-            memcpy(part, bytes, cut);
+            memcpy(part, k.bytes, cut);
             f = rt_cache_key_split(part, cut, &n, &no_memory);
             cr_assert(!f || n < keys[i].n); /* cut between fields: fewer of them */
-            cr_assert_not(rt_cache_key_equal(keys[i].fields, keys[i].n, part, cut));
+            cr_assert_not(rt_cache_key_equal(&k, part, cut));
             base_free(f);
             free(part);
         }
-        free(bytes);
+        rt_cache_key_fini(&k);
     }
+    tiga_cache_free(c);
+}
+
+Test(cache, long_keys_are_keys_as_well) {
+    compiler k = {.text = "code"};
+    char *source = malloc(100001);
+    memset(source, 's', 100000);
+    source[100000] = 0;
+    for (int round = 0; round < 2; round++) { /* built, then from disk */
+        tiga_cache *c = cache_of(MEMORY, DISK);
+        expect_object(c, &k, source);
+        expect_object(c, &k, source);
+        source[99999] = 't';
+        expect_object(c, &k, source);
+        source[99999] = 's';
+        cr_assert_eq(k.builds, 2);
+        tiga_cache_free(c);
+    }
+    free(source);
 }
 
 /* ---- programs that are wrong ---- */
@@ -329,7 +346,7 @@ static void age(const char *path, int seconds) {
 static void path_of(tiga_cache *c, const char *source, char out[160]) {
     tiga_cache_field fields[] = {field("kind", "cpu object"), field("file", "m.tg"), field("source", source)};
     char hex[33];
-    base_hash_hex(rt_cache_hash(c, fields, 3), hex);
+    base_hash_hex(hash_of(c, fields, 3), hex);
     snprintf(out, 160, "%s/%s", folder, hex);
 }
 

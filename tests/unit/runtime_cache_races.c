@@ -193,9 +193,9 @@ Test(cache_races, a_process_that_waits_can_be_interrupted) {
     int fd;
     bool waited = false;
     tiga_cache_field fields[] = {field("kind", "cpu object"), field("file", "m.tg"), field("source", "x")};
-    base_hash_hex(rt_cache_hash(c, fields, 3), name);
+    base_hash_hex(hash_of(c, fields, 3), name);
     int dir = rt_cache_folder_open(c, false, &why);
-    cr_assert_eq(rt_cache_lock(ctx, dir, name, &fd, &waited),
+    cr_assert_eq(rt_cache_lock(c, ctx, dir, name, &fd, &waited),
                  RT_CACHE_LOCKED); /* flock knows descriptors, not processes */
     cr_assert_not(waited);
     pthread_t interrupter;
@@ -206,10 +206,16 @@ Test(cache_races, a_process_that_waits_can_be_interrupted) {
     cr_assert_lt(seconds() - began, 0.5);
     cr_assert(!o && strstr(tiga_error_text(ctx), "another process"));
     pthread_join(interrupter, NULL);
+    rt_begin(ctx); /* and one that hangs is not waited for for ever */
+    tiga_error_clear(ctx);
+    c->longest_wait_ns = 50000000;
+    cr_assert_eq(get_with(c, ctx, &k, "x", &o, NULL), TIGA_OK);
+    fake_release(o);
+    cr_assert_eq(tiga_cache_get_counters(c).disk_errors, 1);
+    cr_assert_eq(tiga_cache_clear(ctx, c, NULL), TIGA_OK);
+    cr_assert_eq(files_matching(".lock", NULL), 1); /* it is held */
     rt_cache_unlock(dir, name, fd);
     close(dir);
-    rt_begin(ctx);
-    tiga_error_clear(ctx);
     expect_object(c, &k, "x");
     cr_assert_eq(files_matching(".lock", NULL), 0);
     tiga_cache_free(c);
@@ -313,7 +319,8 @@ static void expect_after_a_crash(const char *what, int n) {
     tiga_cache_counters count = tiga_cache_get_counters(c);
     cr_assert(count.stale == 0 && count.disk_errors == 0 && k.builds + count.disk_hits == 1, "%s %d: stale %d", what, n,
               (int)count.stale);
-    cr_assert_eq(files_matching(".lock", NULL), k.builds ? 0 : files_matching(".lock", NULL));
+    if (k.builds)
+        cr_assert_eq(files_matching(".lock", NULL), 0);
     tiga_cache_free(c);
 }
 

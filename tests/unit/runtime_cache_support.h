@@ -96,6 +96,15 @@ static inline tiga_cache_field field(const char *name, const char *text) {
     return (tiga_cache_field){name, text, strlen(text)};
 }
 
+/* Of a key of any fields. */
+static inline base_hash128 hash_of(const tiga_cache *c, const tiga_cache_field *fields, size_t n) {
+    rt_cache_key k;
+    if (!rt_cache_key_init(&k, c, fields, n))
+        abort();
+    rt_cache_key_fini(&k);
+    return k.hash;
+}
+
 static inline tiga_cache *cache_of(int64_t memory, int64_t disk) {
     tiga_cache_options o = tiga_cache_defaults();
     o.folder = folder;
