@@ -279,7 +279,7 @@ static void add_combine(gen *g) {
     ir_type states[4];
     int n = 1 + (int)diff_below(g->r, 4);
     for (int i = 0; i < n; i++) {
-        args[n + i] = pick(g);
+        args[n + i] = computed(g, pick(g));
         states[i] = type_of(g, args[n + i]);
         states[i].space = IR_UNIFORM;
         args[i] = ir_emit_const(&g->b, states[i], diff_value(g->r, states[i].dtype));
