@@ -72,12 +72,14 @@ static bool next_piece(const char **at, const char *end, const char **bytes, siz
     return true;
 }
 
+/* *at moves past a whole field or not at all. */
 static bool next_field(const char **at, const char *end, tiga_cache_field *f) {
-    const char *bytes;
+    const char *bytes, *from = *at;
     size_t n;
-    if (!next_piece(at, end, &f->name, &n) || strlen(f->name) != n || !next_piece(at, end, &bytes, &f->n_bytes))
+    if (!next_piece(&from, end, &f->name, &n) || strlen(f->name) != n || !next_piece(&from, end, &bytes, &f->n_bytes))
         return false;
     f->bytes = bytes;
+    *at = from;
     return true;
 }
 
