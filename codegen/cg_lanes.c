@@ -620,13 +620,21 @@ static void open_tiles(cg_loop *c, const ir_op *op, int64_t width) {
     cg_open(&c->w, "%s", "");
     const char *k0 = cg_name(&c->names, "k0");
     cg_line(&c->w, "int64_t %s = 0;", k0);
-    /* halves in between: 32 features would otherwise be two walks of 16 */
+    /* halves in between: 32 features would otherwise be two walks of 16; a half is left at most once */
+    int64_t before = 0;
     for (int64_t step = width; vector && step >= vector; step = step / 2 > vector ? step / 2 : vector) {
-        cg_open(&c->w, "for (; %s + %lld <= %s; %s += %lld)", k0, (long long)step, n, k0, (long long)step);
+        bool once = before && before <= 2 * step;
+        if (once)
+            cg_open(&c->w, "if (%s + %lld <= %s)", k0, (long long)step, n);
+        else
+            cg_open(&c->w, "for (; %s + %lld <= %s; %s += %lld)", k0, (long long)step, n, k0, (long long)step);
         tile_copy(c, op, k0, NULL, step, step);
+        if (once)
+            cg_line(&c->w, "%s += %lld;", k0, (long long)step);
         cg_close(&c->w, "");
         if (step == vector)
             break;
+        before = step;
     }
     bool rest_once = vector && vector <= width;
     if (rest_once)

@@ -222,6 +222,9 @@ std::vector<std::string> clang_arguments(const drv_clang_options *o, const std::
     };
     if (unwind)
         args.push_back("-funwind-tables=2");
+    args.push_back("-disable-llvm-verifier"); // as a released clang does
+    if (o->kind == DRV_CLANG_OBJECT)
+        args.push_back("-discard-value-names");
     if (o->opt_level >= 2)
         args.insert(args.end(), {"-vectorize-loops", "-vectorize-slp"});
     args.insert(args.end(), {"-target-cpu", base_str_text(&o->cpu->name)});
@@ -345,14 +348,15 @@ bool is_shared(const llvm::GlobalVariable &v) {
     return v.hasInitializer() && (!v.isConstant() || !v.hasLocalLinkage() || names_function(v.getInitializer()));
 }
 
-// What both halves mention becomes visible to the linker, and to nobody else.
-void expose(llvm::Module &m, const std::vector<int> &half) {
-    auto show = [](llvm::GlobalValue &v) {
+// What both halves mention becomes visible to the linker, and to nobody else.  Halves that are not linked to one file may
+// lie far apart in memory: they find each other through tables of addresses.
+void expose(llvm::Module &m, const std::vector<int> &half, bool far = false) {
+    auto show = [far](llvm::GlobalValue &v) {
         if (!v.hasLocalLinkage())
             return;
         v.setLinkage(llvm::GlobalValue::ExternalLinkage);
-        v.setVisibility(llvm::GlobalValue::HiddenVisibility);
-        v.setDSOLocal(true);
+        v.setVisibility(far ? llvm::GlobalValue::DefaultVisibility : llvm::GlobalValue::HiddenVisibility);
+        v.setDSOLocal(!far);
     };
     size_t at = 0;
     for (llvm::Function &f : m)
@@ -627,6 +631,17 @@ void hide_all_but_table(llvm::Module &m) {
             f.setLinkage(llvm::GlobalValue::InternalLinkage);
 }
 
+// A copy for the other thread has its price: two functions at least, and enough to do for both.
+bool is_worth_a_thread(const llvm::Module &m) {
+    unsigned n = 0, total = 0, largest = 0;
+    for (const llvm::Function &f : m)
+        if (is_dealt(f) && !f.hasFnAttribute(llvm::Attribute::OptimizeNone)) {
+            unsigned count = f.getInstructionCount();
+            n++, total += count, largest = std::max(largest, count);
+        }
+    return n > 1 && total - largest > 400;
+}
+
 } // namespace
 
 bool drv_clang_objects(const char *text, size_t n, const drv_clang_options *o, base_str out[2], base_str *err) {
@@ -643,7 +658,15 @@ bool drv_clang_objects(const char *text, size_t n, const drv_clang_options *o, b
     }
     std::unique_ptr<llvm::Module> m = action.takeModule();
     hide_all_but_table(*m);
-    put(err, c.emit(*m, objects[0]));
+    if (o->opt_level < 3) // kernels say themselves what is worth unrolling; a seventh of the time
+        c.clang.getCodeGenOpts().UnrollLoops = false;
+    if (o->opt_level > 0 && is_worth_a_thread(*m)) {
+        std::vector<int> half = deal(*m);
+        expose(*m, half, /*far=*/true);
+        emit_halves(c, *m, half, objects, err);
+    } else {
+        put(err, c.emit(*m, objects[0]));
+    }
     for (int i = 0; i < 2; i++)
         base_str_add_n(&out[i], objects[i].data(), objects[i].size());
     return !err->len && !out[0].failed && !out[1].failed;

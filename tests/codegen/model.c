@@ -367,7 +367,7 @@ static void weighted_sum_rows32(const tiga_launch_args *args, int64_t row_begin,
                 tiga_store_f32x16(&out[i * F + k0 + 32], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0 + 32]), sum_32));
                 tiga_store_f32x16(&out[i * F + k0 + 48], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0 + 48]), sum_48));
             }
-            for (; k0 + 32 <= F; k0 += 32) {
+            if (k0 + 32 <= F) {
                 tiga_f32x16 sum_0 = tiga_splat_f32x16(0.0f);
                 tiga_f32x16 sum_16 = tiga_splat_f32x16(0.0f);
                 TIGA_NO_UNROLL
@@ -384,8 +384,9 @@ static void weighted_sum_rows32(const tiga_launch_args *args, int64_t row_begin,
                 }
                 tiga_store_f32x16(&out[i * F + k0], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0]), sum_0));
                 tiga_store_f32x16(&out[i * F + k0 + 16], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0 + 16]), sum_16));
+                k0 += 32;
             }
-            for (; k0 + 16 <= F; k0 += 16) {
+            if (k0 + 16 <= F) {
                 tiga_f32x16 sum = tiga_splat_f32x16(0.0f);
                 TIGA_NO_UNROLL
                 for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
@@ -398,6 +399,7 @@ static void weighted_sum_rows32(const tiga_launch_args *args, int64_t row_begin,
                     sum = tiga_add_f32x16(sum, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0])));
                 }
                 tiga_store_f32x16(&out[i * F + k0], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0]), sum));
+                k0 += 16;
             }
             if (k0 < F) {
                 const int64_t width = F - k0;
@@ -466,7 +468,7 @@ static void weighted_sum_rows64(const tiga_launch_args *args, int64_t row_begin,
                 tiga_store_f32x16(&out[i * F + k0 + 32], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0 + 32]), sum_32));
                 tiga_store_f32x16(&out[i * F + k0 + 48], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0 + 48]), sum_48));
             }
-            for (; k0 + 32 <= F; k0 += 32) {
+            if (k0 + 32 <= F) {
                 tiga_f32x16 sum_0 = tiga_splat_f32x16(0.0f);
                 tiga_f32x16 sum_16 = tiga_splat_f32x16(0.0f);
                 TIGA_NO_UNROLL
@@ -483,8 +485,9 @@ static void weighted_sum_rows64(const tiga_launch_args *args, int64_t row_begin,
                 }
                 tiga_store_f32x16(&out[i * F + k0], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0]), sum_0));
                 tiga_store_f32x16(&out[i * F + k0 + 16], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0 + 16]), sum_16));
+                k0 += 32;
             }
-            for (; k0 + 16 <= F; k0 += 16) {
+            if (k0 + 16 <= F) {
                 tiga_f32x16 sum = tiga_splat_f32x16(0.0f);
                 TIGA_NO_UNROLL
                 for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
@@ -497,6 +500,7 @@ static void weighted_sum_rows64(const tiga_launch_args *args, int64_t row_begin,
                     sum = tiga_add_f32x16(sum, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0])));
                 }
                 tiga_store_f32x16(&out[i * F + k0], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0]), sum));
+                k0 += 16;
             }
             if (k0 < F) {
                 const int64_t width = F - k0;
