@@ -9,9 +9,12 @@ help(m.weighted_sum) shows what a function takes.  docs/python.md is the manual.
 """
 from . import _lib
 from . import graph
+from . import cache
+from ._compile import CompileError, CompileWarning, Diagnostic, Note, compile
 from ._function import Function
 from ._module import Module, load
 from .graph import Graph, GraphStats
 
 __version__ = _lib.version
-__all__ = ["Function", "Graph", "GraphStats", "Module", "graph", "load"]
+__all__ = ["CompileError", "CompileWarning", "Diagnostic", "Function", "Graph", "GraphStats", "Module", "Note", "cache", "compile",
+           "graph", "load"]

@@ -5,6 +5,7 @@ takes the plain cases (a graph, numpy arrays that fit, numbers) faster and hands
 """
 import collections
 import ctypes as C
+import functools
 import inspect
 import keyword
 
@@ -55,7 +56,7 @@ def _declared(fn, field, in_program):
     return text
 
 
-class Function:
+class Function(_lib.extension.Call if _lib.extension else object):
     """A kernel or program; call it with a graph and its fields by name."""
 
     def __init__(self, module, info):
@@ -81,6 +82,18 @@ class Function:
         self.__signature__ = self._make_signature()
         self.__doc__ = self._make_doc()
         self.__module__ = module._name
+        if _lib.extension:
+            self._tell_extension()
+
+    def _tell_extension(self):
+        if (len(self._graphs) if self.is_program else 1) != 1:
+            return  # it knows calls with one graph only
+        graph = self._graphs[0].keyword if self.is_program else ""
+        kinds = {f"{graph}.dst": 1, f"{graph}.src": 2, f"{graph}.edge": 3}
+        fields = [tuple((f.keyword, f.cname, f.at, f.dtype.code, f.dtype.size, f.dtype.letter, f.at in _AXES, f.shape)
+                        for f in some) for some in (self.params, self.results)]
+        self._setup(self.module._handle, self._cname, *fields, tuple(kinds.get(name, 0) for name in self._dims), self._out,
+                    self._result_type)
 
     # ---- what help() and inspect show ----
     def _name_keywords(self):
@@ -145,8 +158,9 @@ class Function:
         raise TypeError("functions of a tiga module cannot be pickled; load the module where it is needed")
 
     # ---- calling ----
-    def __call__(self, *args, **kwargs):
-        return self.call(args, kwargs)
+    if not _lib.extension:
+        def __call__(self, *args, **kwargs):
+            return self.call(args, kwargs)
 
     def call(self, args, kwargs):
         given = dict(kwargs)
@@ -156,6 +170,8 @@ class Function:
         kind = max((v.kind for v in views if v.kind is not None), default=None)
         if kind is None:
             kind = _arrays.BUFFER if _arrays.numpy() is None else _arrays.NUMPY
+        if kind == _arrays.NUMPY and _lib.extension:
+            _tell_numpy()
         arrays, results = self._take_results(out, graphs, views, kind)
         self._run(graphs, views, results)
         made = [a if v is None else _arrays.finish(a, kind, f.whole_rank, f.dtype)
@@ -289,8 +305,20 @@ class Function:
                 raise RuntimeError(f"{self.__name__}: the library knew a size that this package did not (a fault of tiga)")
 
 
+if _lib.extension:
+    _lib.extension.setup(_lib.lib._handle, Graph)
+
 _nothing = C.create_string_buffer(64)
 _SOMEWHERE = (C.addressof(_nothing) + 63) // 64 * 64
+
+
+@functools.lru_cache(maxsize=None)
+def _tell_numpy():
+    """To the extension, once numpy is loaded."""
+    np = _arrays.numpy()
+    codes = range(max(_dtypes.BY_CODE) + 1)
+    dtypes = tuple(np.dtype(_dtypes.BY_CODE[c].long) if c in _dtypes.BY_CODE else None for c in codes)
+    _lib.extension.set_numpy(np.ndarray, np.empty, dtypes)
 
 
 def _free_name(name, taken):

@@ -1,0 +1,136 @@
+"""tiga.compile: from text to a module inside this process."""
+import ctypes as C
+import os
+import warnings
+from typing import NamedTuple, Optional, Tuple
+
+from . import _context, _errors, _jit, _lib, cache as _cache_module
+from ._module import Module
+
+
+class Note(NamedTuple):
+    """A remark to a diagnostic; line and column are 0 when it has no place."""
+    line: int
+    column: int
+    text: str
+
+
+class Diagnostic(NamedTuple):
+    """One error or warning of the compiler; lines and columns begin with 1, columns and lengths are bytes."""
+    id: str
+    is_error: bool
+    file: str
+    line: int
+    column: int
+    length: int
+    text: str
+    label: Optional[str]
+    notes: Tuple[Note, ...]
+
+
+class CompileError(ValueError):
+    """The text is not a right program.  `diagnostics` lists why; str() shows them with carets."""
+
+    def __init__(self, rendered, diagnostics=()):
+        super().__init__(rendered)
+        self.diagnostics = list(diagnostics)
+
+    def __reduce__(self):
+        return type(self), (self.args[0], self.diagnostics)
+
+    def __str__(self):
+        return "\n" + self.args[0].rstrip() if self.diagnostics else self.args[0]
+
+
+class CompileWarning(UserWarning):
+    """A warning of the compiler; the module was made all the same."""
+
+
+def _text(data):
+    return None if data is None else data.decode(errors="replace")
+
+
+def _diagnostic(d):
+    notes = tuple(Note(d.notes[i].line, d.notes[i].column, _text(d.notes[i].text)) for i in range(d.n_notes))
+    return Diagnostic(_text(d.id), bool(d.is_error), _text(d.file), d.line, d.column, d.length, _text(d.text),
+                      _text(d.label), notes)
+
+
+def _is_path(source):
+    if not isinstance(source, str):
+        return True
+    if "\n" in source or "{" in source:
+        return False
+    if source.endswith((".tg", ".ir")):
+        return True
+    raise ValueError(f"compile: {source!r} is neither a program (it has no '{{') nor the path of a .tg file")
+
+
+def _defines(dims):
+    array = (_jit.Define * max(len(dims), 1))()
+    for cell, (name, value) in zip(array, dims.items()):
+        if isinstance(value, bool) or not hasattr(type(value), "__index__"):
+            raise TypeError(f"compile: the dimension {name} is {value!r}; it must be an integer")
+        n = value.__index__()
+        if not 0 <= n < 1 << 63:
+            raise ValueError(f"compile: the dimension {name} is {n}; it must not be negative")
+        cell.name, cell.value = name.encode(), n
+    return array
+
+
+def compile(source, /, *, file_name=None, cpu=None, opt_level=None, warnings_are_errors=False, cache=True, **dims):
+    """A module from a program: its text (a str with a newline or a '{') or the path of a .tg file.
+
+    dims fix open dimensions, compile(text, F=64); a dimension left open is taken from the arguments of each call.
+    file_name is what diagnostics call the text.  cpu is LLVM's name of a processor, "native" by default.
+    The result comes from the cache (tiga.cache) where it can; cache=False always compiles.
+    A wrong program raises CompileError.
+    """
+    if not isinstance(source, (str, os.PathLike)):
+        raise TypeError(f"compile: takes the text of a program or a path, not {type(source).__name__}")
+    library, is_path = _jit.tigac(), _is_path(source)
+    options = library.tiga_jit_defaults()
+    defines = _defines(dims)
+    options.defines, options.n_defines = defines, len(dims)
+    if file_name is not None:
+        options.file_name = _lib.encode_path(file_name)
+    if cpu is not None:
+        options.cpu = cpu.encode()
+    if opt_level is not None:
+        options.opt_level = opt_level
+    options.warnings_are_errors = bool(warnings_are_errors)
+    if cache:
+        options.cache = _cache_module._handle()
+    handle, result = C.c_void_p(), C.POINTER(_jit.Result)()
+    outputs = C.byref(options), C.byref(handle), C.byref(result)
+    try:
+        if is_path:
+            _context.call(library.tiga_jit_file, _lib.encode_path(source), *outputs, path=source)
+        else:
+            data = source.encode()
+            _context.call(library.tiga_jit_source, data, len(data), *outputs)
+    except ValueError as error:
+        if result and result.contents.n_diagnostics:
+            raise _failure(result.contents) from None
+        raise error from None
+    finally:
+        shown = _shown(result)
+        if result:
+            library.tigac_result_free(result)
+    for text in shown if handle else ():
+        warnings.warn(text, CompileWarning, stacklevel=2)
+    return Module._take(handle)
+
+
+def _failure(result):
+    diagnostics = [_diagnostic(result.diagnostics[i]) for i in range(result.n_diagnostics)]
+    return CompileError(_text(result.rendered), diagnostics)
+
+
+def _shown(result):
+    """Warnings of a program that was compiled, one line each."""
+    if not result:
+        return []
+    result = result.contents
+    all_ = [_diagnostic(result.diagnostics[i]) for i in range(result.n_diagnostics)]
+    return [f"{d.file}:{d.line}:{d.column}: {d.text} [{d.id}]" for d in all_ if not d.is_error]

@@ -1,0 +1,249 @@
+"""Long calls: other Python threads go on, Ctrl-C stops them soon, and everything works afterwards."""
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import unittest
+
+from support import PYTHON, SOURCE, X, module, module_path, run, tg, triangle
+
+PRELUDE = f"""
+import os, signal, sys, threading, time
+from support import module, tg, triangle, X, f32
+m = module()
+g = tg.graph.generate("uniform", nodes=20000, degree=16)
+x, w = f32([0.5]) * 20000, f32([1]) * 320000
+def program(rounds=1 << 40): m.rounds(g, x=x, n=rounds)
+big = tg.graph.generate("uniform", nodes=1 << 18, degree=16)
+many = memoryview(f32([0.5]) * (1 << 24)).cast("B").cast("f", shape=(1 << 18, 64))
+def kernel(): m.heavy(big, x=many)
+def later(seconds, action):
+    t = threading.Timer(seconds, action); t.daemon = True; t.start()
+def interrupt(): sent.append(time.perf_counter()); os.kill(os.getpid(), signal.SIGINT)
+sent = []
+m.rounds(g, x=x, n=2); tg.compile("kernel s(src x: f32) -> f32 {{ return reduce sum(src.x) }}")
+"""
+
+
+def child(text):
+    done = run(PRELUDE + text)
+    return done.stdout, done.stderr
+
+
+class Interrupt(unittest.TestCase):
+    def check(self, what):
+        out, err = child(f"""
+for k in range(3):
+    later(0.3, interrupt)
+    try:
+        {what}()
+        print("not stopped")
+    except KeyboardInterrupt:
+        late = time.perf_counter() - sent[-1]
+        print("stopped", late < 0.2 or late)
+print(m.plain_sum(triangle(), x=X, w=[2, 3, 4, 5, 6]))
+m.rounds(g, x=x, n=2)
+""")
+        self.assertEqual(out, "stopped True\n" * 3 + "[11.0, 8.0, 17.0]\n", err)
+
+    def test_program(self):
+        self.check("program")
+
+    def test_one_kernel(self):
+        self.check("kernel")
+
+    def test_no_signal_is_lost(self):
+        """However soon or late a signal comes, before, in or after a call, its handler raises once."""
+        out, err = child("""
+def handler(*a): raise KeyboardInterrupt
+signal.signal(signal.SIGALRM, handler)
+stopped = 0
+for k in range(400):
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 1e-6 + k * 5e-6)
+        for _ in range(20): m.plain_sum(g, x=x, w=w)
+        m.rounds(g, x=x, n=3)
+        time.sleep(1)
+    except KeyboardInterrupt:
+        stopped += 1
+print(stopped)
+""")
+        self.assertEqual(out, "400\n", err)
+
+    def test_handlers_run_and_decide(self):
+        """Any signal, any handler: one that does not raise does not disturb the call; one that raises stops it."""
+        out, err = child("""
+seen = []
+signal.signal(signal.SIGUSR1, lambda *a: seen.append(time.perf_counter()))
+def finish(*a): raise TimeoutError("alarm")
+signal.signal(signal.SIGALRM, finish)
+start = time.perf_counter()
+later(0.2, lambda: os.kill(os.getpid(), signal.SIGUSR1))
+signal.setitimer(signal.ITIMER_REAL, 0.6)
+try:
+    program()
+except TimeoutError as e:
+    print(e, len(seen), seen[0] - start < 0.5, time.perf_counter() - start < 0.9)
+""")
+        self.assertEqual(out, "alarm 1 True True\n", err)
+
+    def test_a_handler_may_call(self):
+        out, err = child("""
+def handler(*a):
+    print(m.plain_sum(triangle(), x=X, w=[2, 3, 4, 5, 6]))
+    raise KeyboardInterrupt
+signal.signal(signal.SIGINT, handler)
+later(0.2, interrupt)
+try:
+    program()
+except KeyboardInterrupt:
+    print("stopped")
+""")
+        self.assertEqual(out, "[11.0, 8.0, 17.0]\nstopped\n", err)
+
+    def test_a_generator_and_a_build_are_stopped(self):
+        out, err = child("""
+later(0.3, interrupt)
+start = time.perf_counter()
+try:
+    while True:
+        tg.graph.generate("rmat", scale=20, edge_factor=16)
+except KeyboardInterrupt:
+    print(time.perf_counter() - sent[-1] < 0.3)
+""")
+        self.assertEqual(out, "True\n", err)
+
+    def test_ctrl_c_ends_a_script(self):
+        text = PRELUDE + "print('begin', flush=True)\nprogram()\n"
+        path = os.pathsep.join([str(PYTHON), os.path.dirname(__file__)])
+        p = subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                             env={**os.environ, "PYTHONPATH": path})
+        self.assertEqual(p.stdout.readline(), "begin\n")
+        time.sleep(0.3)
+        start = time.perf_counter()
+        p.send_signal(signal.SIGINT)
+        err = p.communicate(timeout=20)[1]
+        self.assertLess(time.perf_counter() - start, 2)
+        self.assertIn("KeyboardInterrupt", err)
+        self.assertNotIn("Exception ignored", err)
+        self.assertEqual(p.returncode, -signal.SIGINT)
+
+    def test_other_threads_are_not_stopped(self):
+        out, err = child("""
+done = threading.Event()
+def work():
+    for k in range(20): m.rounds(g, x=x, n=20)
+    done.set()
+threading.Thread(target=work, daemon=True).start()
+later(0.05, interrupt)
+try:
+    time.sleep(5)
+except KeyboardInterrupt:
+    print("stopped", done.wait(60))
+""")
+        self.assertEqual(out, "stopped True\n", err)
+
+
+class Threads(unittest.TestCase):
+    def test_python_goes_on_during_a_call(self):
+        out, err = child("""
+ticks = []
+stop = threading.Event()
+def tick():
+    while not stop.wait(0.01): ticks.append(time.perf_counter())
+threading.Thread(target=tick, daemon=True).start()
+start = time.perf_counter()
+n = 100
+while time.perf_counter() - start < 0.5:
+    ticks.clear(); t = time.perf_counter(); m.rounds(g, x=x, n=n); took = time.perf_counter() - t; seen = len(ticks); n *= 2
+stop.set()
+print(seen > 3 and seen > took / 0.1 or (seen, took))
+""")
+        self.assertEqual(out, "True\n", err)
+
+    def test_many_at_once(self):
+        g, m, wrong = triangle(), module(), []
+
+        def work(k):
+            for i in range(200):
+                if m.plain_sum(g, x=[k, i, 3], w=[1] * 5) != [k + 3, i, k + i]:
+                    wrong.append((k, i))
+                try:
+                    m.plain_sum(g, x=[k], w=[1] * 5)
+                    wrong.append("no error")
+                except ValueError as error:
+                    if "plain_sum: argument 'x'" not in str(error):
+                        wrong.append(str(error))
+
+        threads = [threading.Thread(target=work, args=(k,)) for k in range(6)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        self.assertEqual(wrong, [])
+
+    def test_compile_on_many(self):
+        made = []
+
+        def work(k):
+            made.append(tg.compile(f"kernel k{k % 3}(src x: f32) -> f32 {{ return {k % 3} * reduce sum(src.x) }}"))
+
+        threads = [threading.Thread(target=work, args=(k,)) for k in range(6)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        for m in made:
+            (name,) = m
+            self.assertEqual(m[name](triangle(), x=[1, 1, 1]), [2 * int(name[1])] + [int(name[1]), 2 * int(name[1])])
+
+
+class Fork(unittest.TestCase):
+    def test_a_child_calls_and_is_interrupted(self):
+        out, err = child("""
+pid = os.fork()
+if pid == 0:
+    later(0.3, interrupt)
+    try:
+        program()
+    except KeyboardInterrupt:
+        print(m.plain_sum(triangle(), x=X, w=[2, 3, 4, 5, 6]), time.perf_counter() - sent[-1] < 0.25, flush=True)
+        s = tg.compile("kernel s(src x: f32) -> f32 { return 3 * reduce sum(src.x) }").s
+        print(s(triangle(), x=X), flush=True)
+    os._exit(0)
+os.waitpid(pid, 0)
+""")
+        self.assertEqual(out, "[11.0, 8.0, 17.0] True\n[12.0, 6.0, 9.0]\n", err)
+
+    def test_multiprocessing(self):
+        done = run("""
+import multiprocessing as mp
+from support import module, triangle, X, W
+module().plain_sum(triangle(), x=X, w=W)
+def work(k): return module().plain_sum(triangle(), x=[k, 2, 3], w=W)
+if __name__ == "__main__":
+    with mp.get_context("fork").Pool(3) as pool: print(pool.map(work, [1, 1, 1, 1]) == [[11, 8, 17]] * 4)
+""")
+        self.assertEqual(done.stdout, "True\n", done.stderr)
+
+
+class Exit(unittest.TestCase):
+    def test_with_live_objects(self):
+        """No crash, no message: graphs, modules, views and running threads at the end of the process."""
+        done = run(PRELUDE + """
+keep = [m, m.plain_sum, g, g.sources, g.offsets, tg.graph.generate("local", nodes=9, degree=3)]
+keep.append(keep)
+tg.kept = keep
+class Late:
+    def __del__(self): m.plain_sum(triangle(), x=X, w=[1] * 5)
+late = Late()
+threading.Thread(target=program, daemon=True).start()
+time.sleep(0.2)
+""")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+
+if __name__ == "__main__":
+    unittest.main()
