@@ -12,6 +12,7 @@ import ctypes as C
 import os
 import queue
 import threading
+import time
 
 from . import _errors, _lib
 
@@ -50,6 +51,31 @@ def threads():
         _free.append(context)
 
 
+class _Job:
+    """A C call on a worker.  It holds what it uses, so that even a call whose caller is gone finds its memory."""
+    __slots__ = ("function", "arguments", "keep", "token", "done", "result")
+
+    def __init__(self, function, arguments, keep):
+        self.function, self.arguments, self.keep = function, arguments, keep
+        self.token = [None]  # who takes it decides: the worker to begin, or the caller that nobody shall
+        self.done, self.result = threading.Lock(), None
+        self.done.acquire()
+
+    def take(self):
+        try:
+            self.token.pop()
+            return True
+        except IndexError:
+            return False
+
+    def run(self):
+        try:
+            self.result = self.function(*self.arguments)
+        except BaseException as error:
+            self.result = error
+        self.done.release()
+
+
 class _Worker:
     """A thread that runs C calls for the main thread."""
 
@@ -59,38 +85,36 @@ class _Worker:
 
     def _loop(self):
         while True:
-            function, arguments, box, done = self.jobs.get()
-            try:
-                box.append(function(*arguments))
-            except BaseException as error:
-                box.append(error)
-            del function, arguments, box
-            done.release()
-            del done
+            job = self.jobs.get()
+            if job.take():
+                job.run()
+            else:
+                job.result = -1  # nobody waits for it any more
+            del job
 
-    def run(self, context, function, arguments):
-        box, done = [], threading.Lock()
-        done.acquire()
-        self.jobs.put((function, arguments, box, done))
+    def run(self, context, job):
         try:
-            done.acquire()  # handlers of signals run here, and may raise
+            self.jobs.put(job)
+            job.done.acquire()  # handlers of signals run here, and may raise
         except BaseException:
-            _stop(context, done)
+            _stop(context, job)
             raise
-        if isinstance(box[0], BaseException):
-            raise box[0]
-        return box[0]
+        if isinstance(job.result, BaseException):
+            raise job.result
+        return job.result
 
 
-def _stop(context, done):
-    """Waits until the interrupted call has come back; nothing it uses may go away before."""
+def _stop(context, job):
+    """Waits until the interrupted call has come back, or makes sure that it never begins."""
     while True:
-        _lib_.tiga_interrupt(context)
         try:
-            if done.acquire(timeout=0.01):
-                return
+            while not job.take() and job.result is None:
+                _lib_.tiga_interrupt(context)
+                time.sleep(0.005)
+            return
         except BaseException:  # another Ctrl-C: the first is on its way already
-            continue
+            if not job.token and job.result is not None:
+                return
 
 
 def _forget_after_fork():
@@ -101,7 +125,7 @@ if not _lib.extension:
     os.register_at_fork(after_in_child=_forget_after_fork)
 
 
-def _run(context, function, arguments):
+def _run(context, function, arguments, keep):
     if _lib.extension:
         status = function(context.pointer, *arguments)
         if status == _lib.E_INTERRUPTED:
@@ -111,14 +135,17 @@ def _run(context, function, arguments):
         return function(context.pointer, *arguments)
     if context.worker is None:
         context.worker = _Worker()
-    return context.worker.run(context.pointer, function, (context.pointer, *arguments))
+    return context.worker.run(context.pointer, _Job(function, (context.pointer, *arguments), keep))
 
 
-def call(function, *arguments, path=None):
-    """function(context, *arguments) without the GIL; a status other than OK becomes an exception."""
+def call(function, *arguments, path=None, keep=None):
+    """function(context, *arguments) without the GIL; a status other than OK becomes an exception.
+
+    keep is what the arguments point into.
+    """
     context = _take()
     try:
-        status = _run(context, function, arguments)
+        status = _run(context, function, arguments, keep)
         if status:
             text = _lib_.tiga_error_text(context.pointer).decode(errors="replace")
             raise _errors.exception(status, text, path)

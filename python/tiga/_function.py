@@ -298,7 +298,7 @@ class Function(_lib.extension.Call if _lib.extension else object):
                 keep.append(array)
                 binding.name, binding.array = f.cname, C.pointer(array)
         _context.call(_lib.lib.tiga_call_many, self.module._handle, self._cname, handles, len(graphs), inputs, len(views),
-                      outputs, len(results), None)
+                      outputs, len(results), None, keep=(self.module, graphs, views, results, keep))
         for array, view in zip(keep[len(views):], results):
             if view is None:
                 _lib.lib.tiga_array_free(C.byref(array))

@@ -67,7 +67,7 @@ class Graph:
             raise ValueError(f"from_csr: offsets end with {last}, but there are {sources.shape[0]} sources")
         handle = C.c_void_p()
         _context.call(_lib_.tiga_graph_from_csr, n_dst, n_src, offsets.pointer, sources.pointer or None,
-                      8 * sources.dtype.size, _COPY if copy else _BORROW, C.byref(handle))
+                      8 * sources.dtype.size, _COPY if copy else _BORROW, C.byref(handle), keep=(offsets, sources))
         return cls._take(handle, None if copy else (offsets, sources))
 
     @classmethod
@@ -85,7 +85,7 @@ class Graph:
             raise ValueError(f"from_coo: {dst.shape[0]} destinations, but {src.shape[0]} sources")
         handle = C.c_void_p()
         _context.call(_lib_.tiga_graph_from_coo, n_dst, n_src, dst.shape[0], dst.pointer or None, src.pointer or None,
-                      C.byref(handle))
+                      C.byref(handle), keep=(dst, src))
         return cls._take(handle)
 
     @classmethod
@@ -150,7 +150,7 @@ class Graph:
     def stats(self):
         """Counts of the graph, made at the first look."""
         out = _lib.GraphStatsC()
-        _context.call(_lib_.tiga_graph_get_stats, self._handle, C.byref(out))
+        _context.call(_lib_.tiga_graph_get_stats, self._handle, C.byref(out), keep=self)
         return GraphStats(*(getattr(out, name) for name in GraphStats._fields))
 
     def save(self, path, values=None):
@@ -163,7 +163,7 @@ class Graph:
             keep = _any_values(values, what)
             array = _arrays.array_of(keep)
             pointer = C.byref(array)
-        _context.call(_lib_.tiga_graph_write_npz, _lib.encode_path(path), self._handle, pointer)
+        _context.call(_lib_.tiga_graph_write_npz, _lib.encode_path(path), self._handle, pointer, keep=(self, keep))
 
     def __repr__(self):
         csr = self._csr
