@@ -46,6 +46,11 @@ class DType:
         """Does an array whose elements are called so hold this type?  Bits in uint16 do where there is no other way."""
         return long == self.long or (long == "uint16" and (self.numpy == long or (is_buffer and self.letter == "H")))
 
+    @property
+    def numpy_letter(self):
+        """The letter that numpy's arrays of this type have in the buffer protocol."""
+        return "e" if self.numpy == "float16" else self.letter
+
     def __repr__(self):
         return self.name
 

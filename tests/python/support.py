@@ -93,8 +93,11 @@ def folder():
 
 @functools.lru_cache(maxsize=None)
 def module_path():
-    tigac(TEXT, folder() / "tests.so")
-    return folder() / "tests.so"
+    made = os.environ.get("TIGA_TEST_MODULE")  # by the parent
+    if not made:
+        tigac(TEXT, folder() / "tests.so")
+        made = os.environ["TIGA_TEST_MODULE"] = str(folder() / "tests.so")
+    return Path(made)
 
 
 @functools.lru_cache(maxsize=None)
@@ -111,8 +114,14 @@ def f32(values):
     return array("f", values)
 
 
+def patience():
+    """By how much a busy machine may be slower."""
+    return max(1, 2 * os.getloadavg()[0] / os.cpu_count())
+
+
 def run(text, **env):
     """A fresh Python with this text; gives the finished process."""
+    module_path()
     path = os.pathsep.join([str(PYTHON), str(Path(__file__).parent)])
-    return subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=120,
+    return subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=300,
                           env={**os.environ, "PYTHONPATH": path, **env})

@@ -7,11 +7,11 @@ import threading
 import time
 import unittest
 
-from support import PYTHON, SOURCE, X, module, module_path, run, tg, triangle
+from support import PYTHON, X, module, module_path, patience, run, triangle, tg
 
 PRELUDE = f"""
 import os, signal, sys, threading, time
-from support import module, tg, triangle, X, f32
+from support import module, patience, tg, triangle, X, f32
 m = module()
 g = tg.graph.generate("uniform", nodes=20000, degree=16)
 x, w = f32([0.5]) * 20000, f32([1]) * 320000
@@ -35,18 +35,20 @@ def child(text):
 class Interrupt(unittest.TestCase):
     def check(self, what):
         out, err = child(f"""
-for k in range(3):
+late = []
+for k in range(5):
     later(0.3, interrupt)
     try:
         {what}()
         print("not stopped")
     except KeyboardInterrupt:
-        late = time.perf_counter() - sent[-1]
-        print("stopped", late < 0.2 or late)
+        late.append(time.perf_counter() - sent[-1])
+late.sort()
+print("stopped", late[2] < 0.2 * patience() or late)
 print(m.plain_sum(triangle(), x=X, w=[2, 3, 4, 5, 6]))
 m.rounds(g, x=x, n=2)
 """)
-        self.assertEqual(out, "stopped True\n" * 3 + "[11.0, 8.0, 17.0]\n", err)
+        self.assertEqual(out, "stopped True\n[11.0, 8.0, 17.0]\n", err)
 
     def test_program(self):
         self.check("program")
@@ -85,7 +87,7 @@ signal.setitimer(signal.ITIMER_REAL, 0.6)
 try:
     program()
 except TimeoutError as e:
-    print(e, len(seen), seen[0] - start < 0.5, time.perf_counter() - start < 0.9)
+    print(e, len(seen), seen[0] - start < 0.2 + 0.3 * patience(), time.perf_counter() - start < 0.6 + 0.3 * patience())
 """)
         self.assertEqual(out, "alarm 1 True True\n", err)
 
@@ -111,11 +113,12 @@ try:
     while True:
         tg.graph.generate("rmat", scale=20, edge_factor=16)
 except KeyboardInterrupt:
-    print(time.perf_counter() - sent[-1] < 0.3)
+    print(time.perf_counter() - sent[-1] < 0.3 * patience())
 """)
         self.assertEqual(out, "True\n", err)
 
     def test_ctrl_c_ends_a_script(self):
+        module_path()
         text = PRELUDE + "print('begin', flush=True)\nprogram()\n"
         path = os.pathsep.join([str(PYTHON), os.path.dirname(__file__)])
         p = subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -125,7 +128,7 @@ except KeyboardInterrupt:
         start = time.perf_counter()
         p.send_signal(signal.SIGINT)
         err = p.communicate(timeout=20)[1]
-        self.assertLess(time.perf_counter() - start, 2)
+        self.assertLess(time.perf_counter() - start, 1 + patience())
         self.assertIn("KeyboardInterrupt", err)
         self.assertNotIn("Exception ignored", err)
         self.assertEqual(p.returncode, -signal.SIGINT)
@@ -159,7 +162,7 @@ n = 100
 while time.perf_counter() - start < 0.5:
     ticks.clear(); t = time.perf_counter(); m.rounds(g, x=x, n=n); took = time.perf_counter() - t; seen = len(ticks); n *= 2
 stop.set()
-print(seen > 3 and seen > took / 0.1 or (seen, took))
+print(seen > 3 and seen > took / 0.1 / patience() or (seen, took))
 """)
         self.assertEqual(out, "True\n", err)
 
@@ -209,7 +212,7 @@ if pid == 0:
     try:
         program()
     except KeyboardInterrupt:
-        print(m.plain_sum(triangle(), x=X, w=[2, 3, 4, 5, 6]), time.perf_counter() - sent[-1] < 0.25, flush=True)
+        print(m.plain_sum(triangle(), x=X, w=[2, 3, 4, 5, 6]), time.perf_counter() - sent[-1] < 0.25 * patience(), flush=True)
         s = tg.compile("kernel s(src x: f32) -> f32 { return 3 * reduce sum(src.x) }").s
         print(s(triangle(), x=X), flush=True)
     os._exit(0)
