@@ -6,9 +6,9 @@ pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
 
 set(TIGA_WARNINGS -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wswitch-enum -Wno-sign-compare)
 # Errors where we know every warning; elsewhere a new compiler's new opinion must not stop a user's build.
-set(TIGA_WERROR AUTO CACHE STRING "warnings are errors: ON, OFF or AUTO (gcc 12 to 14, clang 19)")
+set(TIGA_WERROR AUTO CACHE STRING "warnings are errors: ON, OFF or AUTO (gcc 12, clang 19)")
 set(known_compiler OFF)
-if((CMAKE_C_COMPILER_ID STREQUAL GNU AND CMAKE_C_COMPILER_VERSION VERSION_GREATER_EQUAL 12 AND CMAKE_C_COMPILER_VERSION VERSION_LESS 15)
+if((CMAKE_C_COMPILER_ID STREQUAL GNU AND CMAKE_C_COMPILER_VERSION VERSION_GREATER_EQUAL 12 AND CMAKE_C_COMPILER_VERSION VERSION_LESS 13)
    OR (CMAKE_C_COMPILER_ID STREQUAL Clang AND CMAKE_C_COMPILER_VERSION VERSION_GREATER_EQUAL 19 AND CMAKE_C_COMPILER_VERSION VERSION_LESS 20))
   set(known_compiler ON)
 endif()

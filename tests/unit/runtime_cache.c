@@ -285,7 +285,7 @@ Test(cache, useless_bytes_are_built_again_once) {
         expect_object(c, &k, "never");
         COUNTERS(c, .misses = 4, .stale = 1, .disk_hits = 1, .failed = 1);
         tiga_cache_free(c);
-        char command[128];
+        char command[512];
         snprintf(command, sizeof command, "rm -r %s", folder);
         cr_assert_eq(system(command), 0);
     }

@@ -14,7 +14,7 @@ TestSuite(cache_faults, .init = cache_setup, .fini = cache_teardown);
 /* ---- the n-th call fails ---- */
 
 static void remove_folder(void) {
-    char command[128];
+    char command[512];
     snprintf(command, sizeof command, "rm -rf %s", folder);
     cr_assert_eq(system(command), 0);
 }

@@ -262,7 +262,7 @@ Test(cache_races, eight_processes_build_once, .timeout = 60) {
             expect_exit(children[i]);
         cr_assert_eq(builds_logged(), 1, "round %d: %d builds", round, builds_logged());
         cr_assert_eq(files_matching(".lock", NULL) + files_matching(".tmp", NULL), 0);
-        char command[128];
+        char command[512];
         snprintf(command, sizeof command, "rm -rf %s %s", folder, log_path);
         cr_assert_eq(system(command), 0);
     }
@@ -337,7 +337,7 @@ Test(cache_races, killed_at_every_system_call, .timeout = 100) {
         leftovers += files_matching(".tmp", NULL);
         stored += files_matching("", NULL);
         expect_after_a_crash("call", at);
-        char command[128];
+        char command[512];
         snprintf(command, sizeof command, "rm -rf %s", folder);
         cr_assert_eq(system(command), 0);
         cr_assert_lt(at, 200);
