@@ -191,7 +191,7 @@ MESSAGES = {  # without a line: what is wrong is not in a line of text
     "short_data.npz": ": data has 1 elements, indices has 3",
     "long_data.npz": ": data has 4 elements, indices has 3",
     "long_indices.npz": ": data has 3 elements, indices has 4",
-    "complex_data.npz": " (data.npy): element type '<c16' is not supported; use bool, int32, int64, float32 or float64",
+    "complex_data.npz": " (data.npy): element type '<c16' is not supported; use bool, int8, uint8, int32, int64, float16, float32 or float64 (uint16 holds the bits of bf16)",
     "matrix_data.npz": " (data.npy): must be a vector",
     "big_endian.npz": " (indptr.npy): big-endian elements ('>i4') are not supported; convert with a.astype('<i4')",
     "indptr_falls.npz": ": row 1: offsets fall from 2 to 1",
@@ -208,7 +208,7 @@ MESSAGES = {  # without a line: what is wrong is not in a line of text
     "truncated.npy": ": the header promises 800 bytes of data, the file has 372",
     "trailing.npy": ": the header promises 32 bytes of data, the file has 33",
     "big_endian.npy": ": big-endian elements ('>f8') are not supported; convert with a.astype('<f8')",
-    "complex.npy": ": element type '<c8' is not supported; use bool, int32, int64, float32 or float64",
+    "complex.npy": ": element type '<c8' is not supported; use bool, int8, uint8, int32, int64, float16, float32 or float64 (uint16 holds the bits of bf16)",
     "text.npy": ": not a .npy file",
     "empty.npy": ": not a .npy file",
 }
