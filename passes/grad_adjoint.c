@@ -103,7 +103,9 @@ static ir_id sum_over_edges(sweep *s, ir_id v) {
     }
     ir_type i64 = {.dtype = IR_I64, .space = IR_ROW};
     ir_id degree = ir_emit(&s->b, IR_DEGREE, i64, NULL, 0);
-    return grad_op2(&s->b, IR_MUL, v, ir_emit_cast(&s->b, t.dtype, degree));
+    /* nothing from a row without edges, be it NaN */
+    ir_id n = ir_emit_cast(&s->b, t.dtype, degree), zero = grad_number(&s->b, v, 0);
+    return grad_select(&s->b, grad_op2(&s->b, IR_EQ, n, zero), zero, grad_op2(&s->b, IR_MUL, v, n));
 }
 
 /* The cotangent of v, in its own space; 0: none. */

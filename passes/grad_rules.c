@@ -168,6 +168,13 @@ static ir_id truncated(ir_builder *b, ir_id q) {
     return grad_select(b, grad_op2(b, IR_LT, q, grad_number(b, q, 0)), up, down);
 }
 
+/* Of a mean: a row without edges has nothing to pass on, and must not make NaN of it. */
+static ir_id divisor(ir_builder *b, ir_id y) {
+    const ir_op *op = ir_at(b->f, y);
+    bool degree = op->code == IR_CAST && ir_at(b->f, op->args[0])->code == IR_DEGREE;
+    return degree ? grad_op2(b, IR_MAX, y, grad_number(b, y, 1)) : y;
+}
+
 /* What a binary operation gives its first (arg = 0) or second operand. */
 static ir_id binary(ir_builder *b, ir_id id, ir_id ct, uint32_t arg) {
     const ir_op *op = ir_at(b->f, id);
@@ -180,7 +187,7 @@ static ir_id binary(ir_builder *b, ir_id id, ir_id ct, uint32_t arg) {
     case IR_MUL:
         return mul(b, ct, arg ? x : y);
     case IR_DIV:
-        return arg ? neg(b, over(b, mul(b, ct, id), y)) : over(b, ct, y);
+        return arg ? neg(b, over(b, mul(b, ct, id), y)) : over(b, ct, divisor(b, y));
     case IR_REM:
         return arg ? neg(b, mul(b, ct, truncated(b, over(b, x, y)))) : ct;
     case IR_POW:

@@ -140,6 +140,12 @@ static void release(function *x) {
 }
 
 /* ---- running ---- */
+static int uses_graph(const ir_func *f) {
+    int n = f->level == IR_LEVEL_KERNEL;
+    for (size_t i = 0; i < f->n_params; i++) n += f->params[i].role == IR_GRAPH_FIELD;
+    return n;
+}
+
 static void run_code(suite *s, function *x, tiga_graph *g, int which, int threads, tiga_call_stats *stats) {
     tiga_array arrays[MAX];
     tiga_binding in[MAX], out[MAX];
@@ -152,7 +158,7 @@ static void run_code(suite *s, function *x, tiga_graph *g, int which, int thread
         if (result) out[n_out++] = (tiga_binding){p->name, &arrays[i]};
         else in[n_in++] = (tiga_binding){p->name, &arrays[i]};
     }
-    if (tiga_call_many(s->ctx[threads], s->code[which], x->f->name, &g, 1, in, n_in, out, n_out, stats))
+    if (tiga_call_many(s->ctx[threads], s->code[which], x->f->name, &g, uses_graph(x->f), in, n_in, out, n_out, stats))
         die(s, x->f->name, tiga_error_text(s->ctx[threads]));
 }
 

@@ -1,0 +1,205 @@
+/* Gradients whose numbers are known: published ones, ties, kinks, NaN, empty rows; and what a gradient costs in memory. */
+#include "tiga/compiler.h"
+#include "tiga/tiga.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char source[] =
+    "kernel weighted_sum[F](src x: f32[F], edge w: f32) -> f32[F] { return reduce sum(edge.w * src.x) }\n"
+    "kernel scalar_sum(src x: f32, edge w: f32) -> f32 { return reduce sum(edge.w * src.x) }\n"
+    "kernel average(node u: f32) -> f32 { return reduce mean(src.u) }\n"
+    "kernel highest(src x: f32, edge w: f32) -> f32 { return reduce max(src.x + edge.w) }\n"
+    "kernel highest_of_two[F](src x: f32[F]) -> f32[F] { return reduce max(src.x) }\n"
+    "kernel kinks(dst x: f32) -> (a: f32, b: f32, c: f32, d: f32) {\n"
+    "    return (a = relu(dst.x), b = abs(dst.x), c = min(dst.x, 1), d = sigmoid(dst.x))\n"
+    "}\n"
+    "kernel product(src x: f32) -> f32 { return reduce prod(src.x) }\n"
+    "kernel attention[F](src h: f32[F], src a: f32) -> f32[F] { return reduce softmax(src.a, src.h) }\n"
+    "program train[F](g: graph, h: f32[g.src, F], a: f32[g.src]) -> (out: f32[g.dst, F], dh: f32[g.src, F], da: f32[g.src]) {\n"
+    "    let out = attention(g, h = h, a = a)\n"
+    "    let d = grad(sum(out * out), (h, a))\n"
+    "    return (out = out, dh = d.h, da = d.a)\n"
+    "}\n"
+    "export vjp weighted_sum(x, w)\n"
+    "export vjp scalar_sum(x, w)\n"
+    "export vjp average(u)\n"
+    "export vjp highest(x, w)\n"
+    "export vjp highest_of_two(x)\n"
+    "export vjp kinks(x)\n"
+    "export vjp product(x)\n";
+
+static tiga_context *ctx;
+static tiga_module *module;
+static int failures, checks;
+
+static void die(const char *what, const char *why) {
+    printf("%s: %s\n", what, why);
+    exit(1);
+}
+
+static void compile(void) {
+    tigac_options o = tigac_defaults();
+    tigac_result *r = NULL;
+    char path[] = "/tmp/tiga_expect_XXXXXX";
+    o.file_name = "expect.tg";
+    if (tigac_compile(source, strlen(source), &o, &r) != TIGAC_OK) die("compile", r ? r->rendered : "out of memory");
+    int fd = mkstemp(path);
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "wb");
+    if (!file || fwrite(r->outputs[TIGAC_SO].bytes, 1, r->outputs[TIGAC_SO].n_bytes, file) == 0 || fclose(file)) die("file", path);
+    if (tiga_context_new(NULL, &ctx) || tiga_module_load(ctx, path, &module)) die("load", ctx ? tiga_error_text(ctx) : "?");
+    unlink(path);
+    tigac_result_free(r);
+}
+
+typedef struct array {
+    const char *name;
+    float *data;
+    int rank;
+    int64_t shape[2];
+} array;
+
+/* Arguments, then results, each list ended by an empty one. */
+static tiga_call_stats call(const char *function, tiga_graph *g, array *in, array *out) {
+    tiga_array arrays[16];
+    tiga_binding b[16];
+    tiga_call_stats stats = {0};
+    int n_in = 0, n = 0;
+    for (; in[n].name; n++) arrays[n] = tiga_array_borrow(in[n].data, TIGA_F32, in[n].rank, in[n].shape);
+    n_in = n;
+    for (; out[n - n_in].name; n++) arrays[n] = tiga_array_borrow(out[n - n_in].data, TIGA_F32, out[n - n_in].rank, out[n - n_in].shape);
+    for (int i = 0; i < n; i++) b[i] = (tiga_binding){i < n_in ? in[i].name : out[i - n_in].name, &arrays[i]};
+    if (tiga_call_many(ctx, module, function, &g, 1, b, n_in, b + n_in, n - n_in, &stats)) die(function, tiga_error_text(ctx));
+    return stats;
+}
+
+static void expect(const char *what, const float *got, int n, const float *want) {
+    for (int i = 0; i < n; i++, checks++) {
+        if (fabsf(got[i] - want[i]) <= 1e-6f * (1 + fabsf(want[i])) || (isnan(got[i]) && isnan(want[i]))) continue;
+        printf("FAIL %s[%d] is %g, not %g\n", what, i, (double)got[i], (double)want[i]);
+        failures++;
+    }
+}
+
+static tiga_graph *graph(int64_t n_dst, int64_t n_src, const int64_t *offsets, const int64_t *sources) {
+    tiga_graph *g;
+    if (tiga_graph_from_csr(ctx, n_dst, n_src, offsets, sources, 64, TIGA_COPY, &g)) die("graph", tiga_error_text(ctx));
+    return g;
+}
+
+#define IN(...) (array[]){__VA_ARGS__, {0}}
+
+static void published_weighted_sum(void) {
+    tiga_graph *g = graph(3, 3, (int64_t[]){0, 2, 3, 5}, (int64_t[]){0, 2, 1, 0, 1});
+    float x[] = {1, 2, 3}, w[] = {2, 3, 4, 5, 6}, ones[] = {1, 1, 1}, dx[3], dw[5];
+    call("scalar_sum_vjp", g, IN({"x", x, 1, {3}}, {"w", w, 1, {5}}, {"cotangent", ones, 1, {3}}), IN({"x", dx, 1, {3}}, {"w", dw, 1, {5}}));
+    expect("dx", dx, 3, (float[]){7, 10, 3});
+    expect("dw", dw, 5, (float[]){1, 3, 2, 1, 2});
+    call("weighted_sum_vjp", g, IN({"x", x, 2, {3, 1}}, {"w", w, 1, {5}}, {"cotangent", ones, 2, {3, 1}}), IN({"x", dx, 2, {3, 1}}, {"w", dw, 1, {5}}));
+    expect("dx[3, 1]", dx, 3, (float[]){7, 10, 3});
+    tiga_graph_free(g);
+}
+
+/* 5 x 5, periodic, the four neighbours and the point itself. */
+static void published_stencil(void) {
+    int64_t offsets[26] = {0}, sources[125];
+    float u[25], out[25], du[25], ones[25], all_ones[25];
+    for (int i = 0; i < 25; i++) {
+        int r = i / 5, c = i % 5, near[] = {i, (r + 4) % 5 * 5 + c, (r + 1) % 5 * 5 + c, r * 5 + (c + 4) % 5, r * 5 + (c + 1) % 5};
+        for (int k = 0; k < 5; k++) sources[5 * i + k] = near[k];
+        offsets[i + 1] = 5 * (i + 1);
+        u[i] = (float)i;
+        ones[i] = all_ones[i] = 1;
+    }
+    tiga_graph *g = graph(25, 25, offsets, sources);
+    call("average", g, IN({"u", u, 1, {25}}), IN({"out", out, 1, {25}}));
+    expect("centre", out + 12, 1, (float[]){12});
+    expect("corner", out, 1, (float[]){6});
+    call("average_vjp", g, IN({"u", u, 1, {25}}, {"cotangent", ones, 1, {25}}), IN({"u", du, 1, {25}}));
+    expect("du", du, 25, all_ones);
+    tiga_graph_free(g);
+}
+
+/* The walk-through of a CSR: three rows, the last without edges. */
+static void published_walk_through(void) {
+    tiga_graph *g = graph(3, 2, (int64_t[]){0, 2, 3, 3}, (int64_t[]){0, 1, 1});
+    float x[] = {2, 3}, w[] = {4, 5, 2}, out[3], dx[2], ones[] = {1, 1, 1};
+    call("scalar_sum", g, IN({"x", x, 1, {2}}, {"w", w, 1, {3}}), IN({"out", out, 1, {3}}));
+    expect("out", out, 3, (float[]){23, 6, 0});
+    float dw[3];
+    call("scalar_sum_vjp", g, IN({"x", x, 1, {2}}, {"w", w, 1, {3}}, {"cotangent", ones, 1, {3}}), IN({"x", dx, 1, {2}}, {"w", dw, 1, {3}}));
+    expect("walk-through dx", dx, 2, (float[]){4, 7});
+    tiga_graph_free(g);
+}
+
+static void ties(void) {
+    tiga_graph *g = graph(3, 4, (int64_t[]){0, 4, 5, 5}, (int64_t[]){0, 1, 1, 2, 3});
+    float x[] = {5, 5, 2, NAN}, w[] = {0, 0, -1, 3}, ct[] = {6, 1, 1}, dx[4], dw[5], w5[] = {0, 0, -1, 3, 0};
+    (void)w;
+    call("highest_vjp", g, IN({"x", x, 1, {4}}, {"w", w5, 1, {5}}, {"cotangent", ct, 1, {3}}), IN({"x", dx, 1, {4}}, {"w", dw, 1, {5}}));
+    expect("tied dx", dx, 4, (float[]){2, 2, 2, 0}); /* three edges tie; a NaN gives nothing */
+    expect("tied dw", dw, 5, (float[]){2, 2, 0, 2, 0});
+    float two[] = {1, 7, 1, 7, 1, 6, 0, 0}, c2[] = {6, 6, 1, 1, 1, 1}, d2[8];
+    call("highest_of_two_vjp", g, IN({"x", two, 2, {4, 2}}, {"cotangent", c2, 2, {3, 2}}), IN({"x", d2, 2, {4, 2}}));
+    expect("tied features", d2, 8, (float[]){1.5f, 2, 3, 4, 1.5f, 0, 1, 1}); /* the second source stands there twice */
+    tiga_graph_free(g);
+}
+
+static void kinks(void) {
+    tiga_graph *g = graph(4, 4, (int64_t[]){0, 0, 0, 0, 0}, (int64_t[]){0});
+    float x[] = {0, 1, -200, 200}, one[] = {1, 1, 1, 1}, none[] = {0, 0, 0, 0}, dx[4];
+    array in[] = {{"x", x, 1, {4}}, {"cotangent_a", none, 1, {4}}, {"cotangent_b", none, 1, {4}}, {"cotangent_c", none, 1, {4}}, {"cotangent_d", none, 1, {4}}, {0}};
+    static const float want[4][4] = {{0.5f, 1, 0, 1}, {0, 1, -1, 1}, {1, 0.5f, 1, 0}, {0.25f, 0.19661193f, 0, 0}};
+    for (int i = 0; i < 4; i++) {
+        in[1 + i].data = one;
+        call("kinks_vjp", g, in, IN({"x", dx, 1, {4}}));
+        expect(in[1 + i].name, dx, 4, want[i]);
+        in[1 + i].data = none;
+    }
+    tiga_graph_free(g);
+}
+
+static void zeros_in_a_product(void) {
+    tiga_graph *g = graph(3, 5, (int64_t[]){0, 3, 6, 7}, (int64_t[]){0, 1, 2, 2, 3, 3, 4});
+    float x[] = {2, 3, 0, 0, 5}, ones[] = {1, 1, 1}, dx[5];
+    call("product_vjp", g, IN({"x", x, 1, {5}}, {"cotangent", ones, 1, {3}}), IN({"x", dx, 1, {5}}));
+    expect("product", dx, 5, (float[]){0, 0, 6, 0, 1});
+    tiga_graph_free(g);
+}
+
+/* Beyond inputs and outputs at most two row arrays, and nothing of size edges x features. */
+static void memory(void) {
+    enum { N = 2000, DEGREE = 20, F = 16 };
+    int64_t *offsets = calloc(N + 1, 8), *sources = calloc(N * DEGREE, 8);
+    float *h = calloc(N * F, 4), *a = calloc(N, 4), *out = calloc(N * F, 4), *dh = calloc(N * F, 4), *da = calloc(N, 4);
+    for (int64_t i = 0; i < N; i++) offsets[i + 1] = DEGREE * (i + 1);
+    for (int64_t e = 0; e < N * DEGREE; e++) sources[e] = e * 7919 % N;
+    for (int i = 0; i < N * F; i++) h[i] = (float)(i % 13) / 13;
+    for (int i = 0; i < N; i++) a[i] = (float)(i % 7) / 7;
+    tiga_graph *g = graph(N, N, offsets, sources);
+    tiga_call_stats s = call("train", g, IN({"h", h, 2, {N, F}}, {"a", a, 1, {N}}), IN({"out", out, 2, {N, F}}, {"dh", dh, 2, {N, F}}, {"da", da, 1, {N}}));
+    int64_t most = 2 * N * F * 4;
+    checks++;
+    if (s.peak_bytes > most) printf("FAIL peak %lld bytes, at most %lld\n", (long long)s.peak_bytes, (long long)most), failures++;
+    printf("attention, forward and backward: %lld bytes of buffers, a row array is %d\n", (long long)s.peak_bytes, N * F * 4);
+    tiga_graph_free(g);
+    free(offsets), free(sources), free(h), free(a), free(out), free(dh), free(da);
+}
+
+int main(void) {
+    compile();
+    published_weighted_sum();
+    published_stencil();
+    published_walk_through();
+    ties();
+    kinks();
+    zeros_in_a_product();
+    memory();
+    printf("%d checks, %d failures\n", checks, failures);
+    tiga_module_free(module);
+    tiga_context_free(ctx);
+    return failures != 0;
+}
