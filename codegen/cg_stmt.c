@@ -478,6 +478,14 @@ void cg_statement(cg_loop *c, ir_id id) {
     case IR_FOLD:
     case IR_REDUCE:
     case IR_COMBINE:
+    case IR_RESHAPE:
+    case IR_TRANSPOSE:
+    case IR_SLICE:
+    case IR_CONCAT:
+    case IR_GATHER:
+    case IR_CUMSUM:
+    case IR_IOTA:
+    case IR_MATMUL:
     case IR_TOTAL:
     case IR_CALL:
     case IR_GRAD:

@@ -113,7 +113,29 @@ static void unknown_dim(fe_lower *l, const fe_dim *d) {
                  l->decl->n_syms ? "..., " : "", d->name->text);
 }
 
+static bool sum_of_dims(fe_lower *l, const fe_dim *d, ir_dim *out) {
+    ir_dim a, b;
+    if (!fe_dim_of(l, d->left, &a) || !fe_dim_of(l, d->right, &b))
+        return false;
+    if (a < 0 || b < 0) {
+        const fe_dim *open = a < 0 ? d->left : d->right;
+        base_diag *e = fe_report(l->c, FE_E0813, d->span, "arithmetic on open dimensions is not supported yet");
+        if (open->kind == FE_DIM_NAME)
+            fe_label(l->c, e, "fix '%s' with -D %s=..., or give the sum a dimension of its own", open->name->text,
+                     open->name->text);
+        return false;
+    }
+    *out = d->op == FE_TOK_PLUS ? a + b : d->op == FE_TOK_MINUS ? a - b : a * b; /* each at most 2^31 */
+    if (*out >= 1 && *out <= INT32_MAX)
+        return true;
+    fe_report(l->c, FE_E0216, d->span, "this is %lld: a dimension is at least 1 and at most %d", (long long)*out,
+              INT32_MAX);
+    return false;
+}
+
 bool fe_dim_of(fe_lower *l, const fe_dim *d, ir_dim *out) {
+    if (d->kind == FE_DIM_SUM)
+        return sum_of_dims(l, d, out);
     if (d->kind == FE_DIM_CONST) {
         *out = d->value;
         return true;

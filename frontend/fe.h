@@ -51,13 +51,16 @@ typedef struct fe_token {
 } fe_token;
 
 /* ---- syntax tree ------------------------------------------------------------------------------------------------ */
-typedef enum fe_dim_kind { FE_DIM_CONST, FE_DIM_NAME, FE_DIM_GRAPH } fe_dim_kind;
-typedef struct fe_dim {
+typedef enum fe_dim_kind { FE_DIM_CONST, FE_DIM_NAME, FE_DIM_GRAPH, FE_DIM_SUM } fe_dim_kind;
+typedef struct fe_dim fe_dim;
+struct fe_dim {
     fe_dim_kind kind;
     int64_t value;         /* CONST */
     fe_name *name, *member; /* NAME; GRAPH: g . dst, member is the word */
     base_span span;
-} fe_dim;
+    fe_dim *left, *right;  /* SUM, of fixed dimensions */
+    fe_tok_kind op;        /* SUM: PLUS, MINUS, STAR */
+};
 
 typedef struct fe_type {
     fe_name *dtype;
@@ -286,6 +289,7 @@ typedef enum fe_form {
     FE_PICK, /* min, max: two operands are MAP, one is FOLD */
     FE_SELECT,
     FE_DOT,
+    FE_SHAPE, /* changes shapes */
     FE_FILL,
     FE_GRAD
 } fe_form;
@@ -443,6 +447,9 @@ bool fe_match_args(fe_lower *l, const fe_expr *call, const char *params, const f
 ir_id fe_lower_call(fe_lower *l, const fe_expr *e, ir_dtype want);
 ir_id fe_lower_inline(fe_lower *l, const fe_expr *e, fe_decl *fn, ir_dtype want);
 void fe_check_fn(fe_context *c, fe_decl *fn); /* on its own, whether or not it is used */
+/* lower_shape.c */
+ir_id fe_lower_shape_call(fe_lower *l, const fe_expr *e, const fe_func *f, ir_dtype want);
+ir_id fe_lower_matmul(fe_lower *l, const fe_expr *e, ir_dtype want);
 ir_id fe_lower_reduce(fe_lower *l, const fe_expr *e);
 /* lower_reducer.c.  *empty: the argument of that name, NULL when there is none */
 ir_id fe_lower_user_reduce(fe_lower *l, const fe_expr *e, fe_decl *d, const fe_expr **empty);

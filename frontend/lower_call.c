@@ -223,6 +223,8 @@ static ir_id lower_builtin(fe_lower *l, const fe_expr *e, const fe_func *f, ir_d
     const fe_expr *slots[3] = {0};
     if (f->form == FE_PICK)
         return lower_pick(l, e, f, want);
+    if (f->form == FE_SHAPE)
+        return fe_lower_shape_call(l, e, f, want);
     if (!fe_match_args(l, e, f->params, slots))
         return 0;
     switch (f->form) {
@@ -236,6 +238,8 @@ static ir_id lower_builtin(fe_lower *l, const fe_expr *e, const fe_func *f, ir_d
         return lower_select(l, e, slots, want);
     case FE_DOT:
         return lower_dot(l, e, f, slots);
+    case FE_SHAPE:
+        break;
     case FE_FILL:
         return lower_fill(l, e, slots, want);
     case FE_GRAD:

@@ -418,6 +418,8 @@ static ir_id lower_binary(fe_lower *l, const fe_expr *e, ir_dtype want) {
     int n = small_power(l, e);
     if (n)
         return power(l, e, n, want);
+    if (e->op == FE_TOK_AT)
+        return fe_lower_matmul(l, e, want);
     if (e->op == FE_TOK_AND || e->op == FE_TOK_OR)
         return logic(l, e, e->op == FE_TOK_AND ? IR_AND : IR_OR);
     operator op = operator_of(e->op);

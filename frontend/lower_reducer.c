@@ -28,7 +28,7 @@ static use use_of(fe_lower *l, fe_decl *d) {
 /* ---- values of one type ------------------------------------------------------------------------------------------ */
 /* The value of e, of this dtype and stretched to this shape; `what` it is for messages. */
 static ir_id shaped(fe_lower *l, const fe_expr *e, const ir_type *want, const char *what) {
-    ir_id id = fe_lower_value(l, e, want->dtype);
+    ir_id id = fe_settle(l, e->span, want->dtype, fe_lower_value(l, e, want->dtype));
     if (!id)
         return 0;
     ir_type have = *fe_type_at(l, id), to = *want;
@@ -290,7 +290,7 @@ static bool messages_of(fe_lower *l, const fe_decl *d, const fe_expr **slots, ir
         ir_dtype t;
         if (!fe_dtype_of(l, &p->type, &t))
             return false;
-        out[i] = fe_lower_value(l, slots[i], t);
+        out[i] = fe_settle(l, slots[i]->span, t, fe_lower_value(l, slots[i], t));
         ok &= out[i] != 0;
         if (!out[i] || fe_type_at(l, out[i])->dtype == t)
             continue;

@@ -116,37 +116,52 @@ static bool const_dim(fe_parser *p, fe_dim *d) {
     return false;
 }
 
-static void parse_dim(fe_parser *p, fe_type *t) {
-    fe_dim d = {.kind = FE_DIM_NAME};
-    if (fe_at(p, FE_TOK_INT)) {
-        if (!const_dim(p, &d))
-            return;
+static bool named_dim(fe_parser *p, fe_dim *d) {
+    d->name = fe_expect_name(p, "a dimension (a name or a number)", &d->span);
+    if (!d->name || !fe_take(p, FE_TOK_DOT))
+        return d->name != NULL;
+    base_span member;
+    d->kind = FE_DIM_GRAPH;
+    if (fe_at(p, FE_TOK_SRC) || fe_at(p, FE_TOK_DST) || fe_at(p, FE_TOK_EDGE)) {
+        const fe_token *w = fe_next(p);
+        member = w->span;
+        d->member = fe_intern(p->c, fe_tok_text(w->kind), strlen(fe_tok_text(w->kind)));
     } else {
-        d.name = fe_expect_name(p, "a dimension (a name or a number)", &d.span);
-        if (!d.name)
-            return;
-        if (fe_take(p, FE_TOK_DOT)) {
-            base_span member;
-            d.kind = FE_DIM_GRAPH;
-            if (fe_at(p, FE_TOK_SRC) || fe_at(p, FE_TOK_DST) || fe_at(p, FE_TOK_EDGE)) {
-                const fe_token *w = fe_next(p);
-                member = w->span;
-                d.member = fe_intern(p->c, fe_tok_text(w->kind), strlen(fe_tok_text(w->kind)));
-            } else {
-                d.member = fe_expect_name(p, "'dst', 'src' or 'edge'", &member);
-            }
-            if (!d.member)
-                return;
-            d.span.end = member.end;
-        }
+        d->member = fe_expect_name(p, "'dst', 'src' or 'edge'", &member);
     }
-    const fe_token *after = fe_peek(p, 0);
-    if (after->kind == FE_TOK_PLUS || after->kind == FE_TOK_MINUS || after->kind == FE_TOK_STAR) {
-        fe_label(p->c, fe_fail(p, FE_E0813, after->span, "arithmetic on dimensions is not supported yet"),
-                 "give the sum a dimension of its own");
-        return;
+    if (d->member)
+        d->span.end = member.end;
+    return d->member != NULL;
+}
+
+static bool one_dim(fe_parser *p, fe_dim *d) {
+    *d = (fe_dim){.kind = FE_DIM_NAME};
+    return fe_at(p, FE_TOK_INT) ? const_dim(p, d) : named_dim(p, d);
+}
+
+/* D + K, 2 * F: * first, then from the left */
+static bool joined_dim(fe_parser *p, fe_dim *d, bool product) {
+    if (!(product ? one_dim(p, d) : joined_dim(p, d, true)))
+        return false;
+    for (;;) {
+        fe_tok_kind op = fe_peek(p, 0)->kind;
+        if (product ? op != FE_TOK_STAR : op != FE_TOK_PLUS && op != FE_TOK_MINUS)
+            return true;
+        fe_next(p);
+        fe_dim *left = base_arena_alloc(p->c->arena, sizeof *left),
+               *right = base_arena_alloc(p->c->arena, sizeof *right);
+        *left = *d;
+        if (!(product ? one_dim(p, right) : joined_dim(p, right, true)))
+            return false;
+        *d = (fe_dim){.kind = FE_DIM_SUM, .left = left, .right = right, .op = op};
+        d->span = (base_span){left->span.begin, right->span.end};
     }
-    base_push(p->c->arena, t->dims, t->n, t->cap, d);
+}
+
+static void parse_dim(fe_parser *p, fe_type *t) {
+    fe_dim d;
+    if (joined_dim(p, &d, false))
+        base_push(p->c->arena, t->dims, t->n, t->cap, d);
 }
 
 void fe_parse_dims(fe_parser *p, fe_type *t) {

@@ -282,10 +282,6 @@ static fe_expr *parse_binary(fe_parser *p, int least) {
             chained(p, op);
             break;
         }
-        if (op->kind == FE_TOK_AT) {
-            fe_fail(p, FE_E0801, op->span, "the matrix product '@' is not supported yet");
-            break;
-        }
         compared = level == LEVEL_COMPARE;
         fe_next(p);
         /* ^ is right associative and takes a minus on its right: 2 ^ -1 */

@@ -96,6 +96,9 @@ static inline bool ir_class_is_elementwise(ir_class c) {
     return c == IR_CLASS_UNARY || c == IR_CLASS_BINARY || c == IR_CLASS_TERNARY || c == IR_CLASS_COMPARE;
 }
 
+/* reshape to matmul: elements of the result are elements of the operands, or sums of such, at other indices. */
+bool ir_is_shape_op(ir_opcode code);
+
 /* The op table as a markdown table: the list in docs/ir.md and `tigac --list-ops`. */
 void ir_ops_markdown(base_str *out);
 

@@ -48,6 +48,8 @@ bool ir_check_yield(ir_check *c, const ir_op *op);
 bool ir_check_while(ir_check *c, const ir_op *op);
 bool ir_check_if(ir_check *c, const ir_op *op);
 bool ir_check_arm(ir_check *c, const ir_op *op);
+/* ir_verify_shape.c: operations that change shapes, and matmul */
+bool ir_check_shape_op(ir_check *c, const ir_op *op);
 /* ir_verify_combine.c */
 bool ir_check_combine(ir_check *c, const ir_op *op);
 bool ir_check_in_combine(ir_check *c, const ir_op *op); /* an operation in the region of one */

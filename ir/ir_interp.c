@@ -254,6 +254,8 @@ bool ir_run_op(ir_run *r, ir_id id) {
         return false;
     if (ir_class_is_elementwise(ir_op_describe(op->code)->cls))
         return run_elementwise(r, op, out);
+    if (ir_is_shape_op(op->code))
+        return ir_run_shape_op(r, op, out);
     if (op->code == IR_CONST)
         return run_const(op, out);
     if (op->code == IR_FIELD)

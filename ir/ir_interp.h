@@ -51,6 +51,7 @@ ir_scalar_value ir_run_tree(ir_kind k, ir_dtype t, ir_scalar_value *partials);
 
 bool ir_run_op(ir_run *r, ir_id id); /* a leaf, elementwise, broadcast or fold */
 bool ir_run_reduce(ir_run *r, const ir_op *op, ir_tensor *out);
+bool ir_run_shape_op(ir_run *r, const ir_op *op, ir_tensor *out);
 bool ir_run_combine(ir_run *r, const ir_op *op, ir_tensor *out);
 bool ir_run_total(ir_run *r, const ir_op *op, ir_tensor *out);
 /* In the order of `total`: rows of `features` elements each. */

@@ -31,6 +31,8 @@ const ir_op_desc *ir_op_describe(ir_opcode code) {
     return &ops[code];
 }
 
+bool ir_is_shape_op(ir_opcode code) { return code >= IR_RESHAPE && code <= IR_MATMUL; }
+
 bool ir_op_from_text(const char *text, ir_opcode *out) {
     for (int i = IR_OP_NONE + 1; i < IR_OP_COUNT; i++)
         if (strcmp(ops[i].text, text) == 0) {

@@ -172,6 +172,14 @@ static attr_rule attr_rule_of(ir_opcode code) {
         r.required = BIT(AXES);
     if (code == IR_REDUCE || code == IR_TOTAL || code == IR_PARTIALS)
         r.required = BIT(KIND);
+    if (code == IR_SLICE)
+        r.required = BIT(AXIS) | BIT(BEGIN);
+    if (code == IR_TRANSPOSE)
+        r.required = BIT(PERM);
+    if (code == IR_CONCAT || code == IR_GATHER || code == IR_CUMSUM)
+        r.required = BIT(AXIS);
+    if (code == IR_CUMSUM)
+        r.optional |= BIT(REVERSE);
     if (code == IR_CALL)
         r.required = BIT(CALLEE) | BIT(GRAPH);
     if (code == IR_CALL)

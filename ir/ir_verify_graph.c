@@ -284,6 +284,8 @@ bool ir_check_graph_op(ir_check *c, const ir_op *op) {
         return check_total(c, op);
     if (op->code == IR_COMBINE)
         return ir_check_combine(c, op);
+    if (ir_is_shape_op(op->code))
+        return ir_check_shape_op(c, op);
     if (op->code == IR_CALL)
         return check_call(c, op);
     if (op->code == IR_GRAD)

@@ -128,11 +128,11 @@ static bool sweep_op(program *p, ir_id id) {
     } else if (op->code == IR_GET) {
         if (p->ct[id])
             add_to(p, &members(p, op->args[0])[ir_int(op, IR_ATTR_INDEX, 0)], p->ct[id]);
-    } else if (op->region) {
+    } else if (op->region || (p->ct[id] && ir_is_shape_op(op->code) && op->code != IR_IOTA)) {
         base_str_addf(p->g->err, "program '%s': a gradient through %s is not supported yet", p->g->f->name,
                       ir_op_describe(op->code)->text);
         return false;
-    } else if (p->ct[id] && op->code != IR_PARAM && op->code != IR_ARG && op->code != IR_CONST) {
+    } else if (p->ct[id] && op->code != IR_PARAM && op->code != IR_ARG && op->code != IR_CONST && op->code != IR_IOTA) {
         grad_rule(&sink, id, p->ct[id]);
     }
     return true;

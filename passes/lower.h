@@ -5,6 +5,7 @@
  *   lower_scope.c    open loops, and emission of pure operations at the outermost loop that has their operands
  *   lower_eval.c     the value of one element of a graph value; arrays where a value would be computed too often
  *   lower_fold.c     folds over feature axes
+ *   lower_shape.c    operations that change shapes, and matmul
  *   lower_item.c     one reduction or store: accumulator, start, update, result
  *   lower_combine.c  reductions with a state of the user's
  *   lower_nest.c     loops over feature axes around items, walks over the edges
@@ -141,6 +142,8 @@ void lower_remember(lower *L, const uint64_t *key, size_t n, ir_id id);
 ir_id lower_eval(lower *L, ir_id v, const ir_id *idx);
 /* One element of v, for the element idx of a value of shape `outer` that v is broadcast to. */
 ir_id lower_eval_in(lower *L, ir_id v, const ir_type *outer, const ir_id *idx);
+/* The same, from an array that is filled by vectors when v is computed: for elements that are wanted one by one. */
+ir_id lower_whole_element(lower *L, ir_id v, const ir_id *idx);
 void lower_index(lower *L, const ir_type *t, const ir_id *axes, ir_id *idx); /* from loops over lower_axes(t) */
 size_t lower_significant(const ir_type *t, const ir_id *idx, ir_id *out); /* drops the axes of 1 */
 size_t lower_home(const lower *L, ir_space space); /* scope of values of a space */
@@ -151,6 +154,12 @@ ir_id lower_edge(lower *L); /* the number of the edge by which arrays per edge a
 
 /* ---- lower_fold.c ---- */
 ir_id lower_fold_element(lower *L, ir_id v, const ir_id *idx); /* at the scope of idx, which is not a lane */
+
+/* ---- lower_shape.c ---- */
+bool lower_fills_array(ir_opcode code); /* computed as a whole, into an array */
+bool lower_is_view(ir_opcode code); /* an element of an operand at another index */
+ir_id lower_view_element(lower *L, ir_id v, const ir_id *idx);
+ir_id lower_filled_element(lower *L, ir_id v, const ir_id *idx);
 
 /* ---- lower_item.c ---- */
 typedef enum lower_item_kind {

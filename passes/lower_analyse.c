@@ -91,7 +91,7 @@ static void describe(lower *L, ir_id id) {
     in->scalar = lower_is_scalar(lower_reduce_shape(L, id));
     in->empty = lower_is_empty(lower_reduce_shape(L, id));
     in->featured = is_reduction(op) && !in->scalar && !in->empty;
-    in->edge_fold = op->type.space == IR_EDGE && op->code == IR_FOLD;
+    in->edge_fold = op->type.space == IR_EDGE && (op->code == IR_FOLD || ir_is_shape_op(op->code));
     for (uint32_t a = 0; op->type.space == IR_EDGE && a < op->n_args; a++)
         in->edge_fold |= L->info[op->args[a]].edge_fold;
     unite_args(L, id);
@@ -165,7 +165,7 @@ static void judge_components(lower *L, component_facts *facts) {
         const ir_op *op = ir_at(L->k, id);
         if (L->info[id].featured)
             add_reduction(L, &facts[c], id);
-        else if (op->code == IR_FOLD || is_reduction(op) || op->code == IR_TOTAL)
+        else if (op->code == IR_FOLD || is_reduction(op) || op->code == IR_TOTAL || ir_is_shape_op(op->code))
             facts[c].whole = true; /* needs other elements than its own */
     }
     for (uint32_t i = 0; i < L->ret->n_args; i++) {
@@ -248,7 +248,8 @@ static void visit_root(lower *L, ir_id value, const fold_root *root, bool **nest
         const ir_op *op = ir_at(L->k, id);
         if (op->code == IR_FOLD)
             visit_fold(L, id, root, nest);
-        if (op->code == IR_FOLD || is_reduction(op) || op->code == IR_TOTAL || L->info[id].stored)
+        if (op->code == IR_FOLD || is_reduction(op) || op->code == IR_TOTAL || ir_is_shape_op(op->code) ||
+            L->info[id].stored)
             continue; /* these have nests of their own */
         for (uint32_t a = 0; a < op->n_args; a++)
             if (L->info[op->args[a]].mark != mark) {
@@ -315,7 +316,7 @@ static void choose_inline_folds(lower *L) {
             continue;
         if (is_reduction(op) || op->code == IR_TOTAL) {
             visit_reduction(L, id, nest, stack);
-        } else if (op->code == IR_FOLD || L->info[id].stored) {
+        } else if (op->code == IR_FOLD || ir_is_shape_op(op->code) || L->info[id].stored) {
             fold_root root = {.shape = &op->type, .space = op->type.space, .no_inline = true};
             for (uint32_t a = 0; a < op->n_args; a++)
                 visit_root(L, op->args[a], &root, nest, stack);
@@ -342,7 +343,7 @@ static void count_cost(lower *L, ir_id id) {
         if (elementwise && ir_at(L->k, op->args[a])->type.space == op->type.space && in->cost < 1u << 20)
             in->cost += arg->cost;
     }
-    in->folds += op->code == IR_FOLD;
+    in->folds += op->code == IR_FOLD || ir_is_shape_op(op->code);
     if (elementwise && in->cost > LOWER_STORE_COST && in->users > 1 && !in->scalar && !in->empty &&
         op->type.space != IR_UNIFORM && in->tiled_level == 0) {
         in->stored = true;

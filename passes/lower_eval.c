@@ -59,12 +59,15 @@ size_t lower_home(const lower *L, ir_space space) {
     return space == IR_ROW ? L->row_scope : 0;
 }
 
+/* Elements of these are as cheap to have anywhere as from an array. */
 static bool is_plain(const lower *L, const ir_op *op) {
     if (op->code == IR_REDUCE)
         return ir_kind_of(op) <= IR_KIND_OR;
+    if (op->code == IR_BROADCAST || op->code == IR_NEWAXIS || op->code == IR_RESHAPE || op->code == IR_TRANSPOSE ||
+        op->code == IR_SLICE)
+        return is_plain(L, ir_at(L->k, op->args[0]));
     return op->code == IR_GET || op->code == IR_FIELD || op->code == IR_CONST || op->code == IR_DIMSIZE ||
-           op->code == IR_DEGREE ||
-           ((op->code == IR_BROADCAST || op->code == IR_NEWAXIS) && is_plain(L, ir_at(L->k, op->args[0])));
+           op->code == IR_DEGREE || op->code == IR_IOTA;
 }
 
 /* True, with the scope the array belongs to, when element idx of v must come from an array. */
@@ -125,6 +128,22 @@ static ir_id array_element(lower *L, ir_id v, const ir_id *idx, size_t home) {
     ir_id var = lower_recall(L, key, 4);
     if (!var) {
         var = fill_array(L, v, home, lanes);
+        lower_remember(L, key, 4, var);
+    }
+    return lower_read(L, var, axes, n);
+}
+
+ir_id lower_whole_element(lower *L, ir_id v, const ir_id *idx) {
+    const ir_op *op = ir_at(L->k, v);
+    size_t home = lower_home(L, op->type.space);
+    ir_id axes[IR_MAX_RANK];
+    size_t n = lower_significant(&op->type, idx, axes);
+    uint64_t key[] = {2, v, home, true};
+    if (n == 0 || !ir_class_is_elementwise(ir_op_describe(op->code)->cls))
+        return lower_eval(L, v, idx);
+    ir_id var = lower_recall(L, key, 4);
+    if (!var) {
+        var = fill_array(L, v, home, true);
         lower_remember(L, key, 4, var);
     }
     return lower_read(L, var, axes, n);
@@ -208,6 +227,8 @@ static ir_id load_field(lower *L, const frame *fr) {
 static ir_id special(lower *L, const frame *fr) {
     const ir_op *op = ir_at(L->k, fr->v);
     size_t home;
+    if (lower_fills_array(op->code))
+        return lower_filled_element(L, fr->v, fr->idx);
     if (needs_array(L, fr->v, fr->idx, &home))
         return L->scope[home].kind == LOWER_TILES ? tile_element(L, fr->v, fr->idx, home)
                                                   : array_element(L, fr->v, fr->idx, home);
@@ -221,6 +242,8 @@ static ir_id special(lower *L, const frame *fr) {
         return lower_pure1(L, IR_DEGREE, IR_I64, L->row);
     if (op->code == IR_FOLD)
         return lower_fold_element(L, fr->v, fr->idx);
+    if (lower_is_view(op->code))
+        return lower_view_element(L, fr->v, fr->idx);
     if (op->code == IR_ARG)
         return lower_region_argument(L, fr->v, fr->idx);
     if (op->code == IR_GET)

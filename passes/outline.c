@@ -15,10 +15,11 @@ enum { CHEAP = 4 }; /* operations and loads that may be done again rather than w
 
 bool outline_is_array(ir_opcode c) { return c == IR_PARAM || c == IR_ARG || c == IR_GET || c == IR_CALL; }
 
-bool outline_is_leaf(ir_opcode c) { return c == IR_CONST || c == IR_DIMSIZE; }
+bool outline_is_leaf(ir_opcode c) { return c == IR_CONST || c == IR_DIMSIZE || c == IR_IOTA; }
 
 bool outline_is_computed(ir_opcode c) {
-    return ir_class_is_elementwise(ir_op_describe(c)->cls) || c == IR_BROADCAST || c == IR_NEWAXIS || c == IR_FOLD;
+    return ir_class_is_elementwise(ir_op_describe(c)->cls) || c == IR_BROADCAST || c == IR_NEWAXIS || c == IR_FOLD ||
+           (ir_is_shape_op(c) && c != IR_IOTA);
 }
 
 bool outline_is_total(const ir_func *f, const ir_op *op) {
@@ -31,7 +32,9 @@ bool outline_aligned(const ir_func *f, ir_id v, const ir_op *user) {
     const ir_type *t = &ir_at(f, v)->type;
     if (t->rank == 0)
         return false;
-    return user->code == IR_FOLD || user->code == IR_NEWAXIS ||
+    if (user->code == IR_MATMUL || user->code == IR_GATHER) /* the second operand is used whole */
+        return v != user->args[1];
+    return user->code == IR_FOLD || user->code == IR_NEWAXIS || ir_is_shape_op(user->code) ||
            (t->rank == user->type.rank && t->dim[0] == user->type.dim[0]);
 }
 
@@ -55,7 +58,7 @@ static void list_ops(outline *s, ir_region *r, ir_id parent) {
 static uint32_t price_of(const outline *s, const ir_op *op) {
     ir_class cls = ir_op_describe(op->code)->cls;
     bool dear = op->code == IR_DIV || op->code == IR_REM || op->code == IR_POW || op->code == IR_ATAN2 ||
-                op->code == IR_FOLD ||
+                op->code == IR_FOLD || op->code == IR_MATMUL || op->code == IR_CUMSUM ||
                 (cls == IR_CLASS_UNARY && !(ir_op_describe(op->code)->levels & IR_LEVEL_T)); /* exp, sqrt, ... */
     uint32_t sum = dear ? 100 : op->code == IR_BROADCAST || op->code == IR_NEWAXIS ? 0 : 1;
     for (uint32_t i = 0; i < op->n_args; i++) {
@@ -142,6 +145,31 @@ static void analyse(outline *s) {
         analyse_op(s, s->order[i]);
 }
 
+/* Row by row: the first axis, that of the rows, stays what it is. */
+static bool keeps_rows(const outline *s, const ir_op *op) {
+    const ir_type *from = op->n_args ? &ir_at(s->p, op->args[0])->type : NULL;
+    if (!ir_is_shape_op(op->code) || op->code == IR_IOTA)
+        return true;
+    if (from->rank == 0 || op->type.rank == 0 || from->dim[0] != op->type.dim[0])
+        return false;
+    if (op->code == IR_TRANSPOSE)
+        return ir_word(op, IR_ATTR_PERM)[0] == '0';
+    if (op->code == IR_MATMUL)
+        return from->rank >= 2 && op->args[0] != op->args[1];
+    if (op->code == IR_GATHER && (ir_at(s->p, op->args[1])->type.rank || op->args[0] == op->args[1]))
+        return false;
+    return op->code == IR_RESHAPE || ir_int(op, IR_ATTR_AXIS, 0) > 0;
+}
+
+static bool check_op(const outline *s, const ir_op *op, base_str *err) {
+    if (keeps_rows(s, op))
+        return true;
+    base_str_addf(err, "program '%s': %s over the first axis of ", s->p->name, ir_op_describe(op->code)->text);
+    ir_print_type(s->p, &ir_at(s->p, op->args[0])->type, err);
+    base_str_add(err, " is not possible; the others are");
+    return false;
+}
+
 static outline new_outline(ir_module *m, ir_func *f, base_arena *a) {
     uint32_t n = f->n_ops;
     return (outline){.m = m,
@@ -172,7 +200,9 @@ static void count_users(outline *s, ir_id array) {
 static bool outline_func(ir_module *m, ir_func *f, pass_context *ctx, base_str *err) {
     outline s = new_outline(m, f, ctx->scratch);
     analyse(&s);
-    (void)err;
+    for (size_t i = 0; i < s.n_order; i++)
+        if (!check_op(&s, ir_at(f, s.order[i]), err))
+            return false;
     for (size_t i = 0; i < s.n_order; i++)
         if (s.array[s.order[i]])
             count_users(&s, s.order[i]);

@@ -81,7 +81,7 @@ static ir_id leaf(maker *mk, const ir_op *op, bool drop_lead) {
 static ir_id operand(maker *mk, ir_id v, const ir_op *user) {
     const ir_op *op = ir_at(mk->s->p, v);
     bool aligned = outline_aligned(mk->s->p, v, user);
-    bool single = !aligned && op->type.rank && op->type.rank == user->type.rank;
+    bool single = !aligned && op->type.rank && op->type.rank == user->type.rank && !ir_is_shape_op(user->code);
     if (outline_is_leaf(op->code))
         return leaf(mk, op, aligned || single);
     ir_id *known = aligned ? &mk->s->row[v] : &mk->s->whole[v];
@@ -114,13 +114,26 @@ static ir_id fold_rest(maker *mk, const ir_op *op, ir_id row) {
     return id;
 }
 
+/* Axes lose the one of the rows. */
+static void drop_lead(maker *mk, const ir_op *op, ir_op *made) {
+    if (op->code == IR_FOLD || op->code == IR_NEWAXIS)
+        ir_set_int(mk->b.m, made, IR_ATTR_AXES, ir_int(op, IR_ATTR_AXES, 0) >> 1);
+    if (ir_find_attr(op, IR_ATTR_AXIS))
+        ir_set_int(mk->b.m, made, IR_ATTR_AXIS, ir_int(op, IR_ATTR_AXIS, 0) - 1);
+    if (op->code != IR_TRANSPOSE)
+        return;
+    char perm[IR_MAX_RANK + 1] = {0};
+    for (uint32_t i = 1; i < op->type.rank; i++)
+        perm[i - 1] = (char)(ir_word(op, IR_ATTR_PERM)[i] - 1);
+    ir_set_word(mk->b.m, made, IR_ATTR_PERM, perm);
+}
+
 static ir_id compute(maker *mk, ir_id v) {
     const ir_op *op = ir_at(mk->s->p, v);
     if (outline_is_leaf(op->code))
         return leaf(mk, op, op->type.rank > 0);
     bool total = outline_is_total(mk->s->p, op);
-    ir_id args[3];
-    BASE_CHECK(op->n_args <= 3);
+    ir_id *args = base_arena_new_array(mk->s->scratch, ir_id, op->n_args + 1);
     for (uint32_t i = 0; i < op->n_args; i++)
         args[i] = operand(mk, op->args[i], op);
     ir_type t = local(mk, &op->type, op->type.rank > 0 && !total);
@@ -135,8 +148,8 @@ static ir_id compute(maker *mk, ir_id v) {
     ir_copy_attrs(mk->b.m, op, made);
     if (total)
         ir_drop_attr(made, IR_ATTR_AXES);
-    else if (op->code == IR_FOLD || op->code == IR_NEWAXIS)
-        ir_set_int(mk->b.m, made, IR_ATTR_AXES, ir_int(op, IR_ATTR_AXES, 0) >> 1); /* the axis of the rows is gone */
+    else
+        drop_lead(mk, op, made);
     return id;
 }
 

@@ -1,25 +1,15 @@
 /* A random kernel: fields of every role and type, then operations drawn from the op table, then one to three results.
  * Every shape in a kernel is cut from one base shape, so that any two of them broadcast. */
-#include "diff.h"
+#include "diff_gen.h"
 
 #include <string.h>
 
-#define MAX_VALUES 64
-
-typedef struct gen {
-    ir_module *m;
-    ir_func *f;
-    ir_builder b;
-    diff_rng *r;
-    ir_type base; /* rank and dims of the base shape */
-    ir_id values[MAX_VALUES];
-    int n;
-} gen;
+typedef diff_gen gen;
 
 static ir_type type_of(const gen *g, ir_id id) { return ir_at(g->f, id)->type; }
 
 static void keep(gen *g, ir_id id) {
-    if (g->n < MAX_VALUES) g->values[g->n++] = id;
+    if (g->n < DIFF_MAX_VALUES) g->values[g->n++] = id;
 }
 
 static ir_dtype random_dtype(diff_rng *r) {
@@ -304,13 +294,20 @@ static void add_degree(gen *g) {
     keep(g, ir_emit(&g->b, IR_DEGREE, t, NULL, 0));
 }
 
+static void add_shape(gen *g) {
+    ir_id v = pick(g);
+    for (int tries = 0; tries < 3 && type_of(g, v).rank == 0; tries++) v = pick(g);
+    keep(g, diff_shape_op(g, v));
+}
+
 static void grow(gen *g) {
     int64_t k = diff_below(g->r, 100);
-    if (k < 56) add_elementwise(g);
-    else if (k < 66) add_fold(g);
-    else if (k < 80) add_reduce(g);
-    else if (k < 86) add_combine(g);
-    else if (k < 91) add_constant(g);
+    if (k < 54) add_elementwise(g);
+    else if (k < 63) add_fold(g);
+    else if (k < 77) add_reduce(g);
+    else if (k < 83) add_combine(g);
+    else if (k < 90) add_shape(g);
+    else if (k < 92) add_constant(g);
     else if (k < 94) add_degree(g);
     else if (k < 97) keep(g, to_shape(g, pick(g), &g->base));
     else if (g->f->n_syms) keep(g, ir_emit_dimsize(&g->b, ir_dim_sym((uint32_t)diff_below(g->r, (int64_t)g->f->n_syms))));

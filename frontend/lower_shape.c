@@ -1,0 +1,441 @@
+/* Functions that change shapes, and the matrix product.
+ *
+ * Axes that are cut, joined or looked up in are fixed.  In a program the first axis of a tensor counts rows: it stays as it
+ * is, because these functions work row by row. */
+#include "frontend/fe.h"
+
+#include <string.h>
+
+/* ---- numbers and axes that are known while compiling -------------------------------------------------------------- */
+static const ir_op *number_op(fe_lower *l, const fe_expr *e) {
+    ir_id id = fe_lower_value(l, e, IR_I64);
+    return id ? ir_at(l->b.f, id) : NULL;
+}
+
+static bool fixed_number(fe_lower *l, const fe_expr *e, const char *what, int64_t *out) {
+    const ir_op *op = number_op(l, e);
+    if (!op)
+        return false;
+    if (op->code == IR_CONST && op->type.dtype == IR_I64) {
+        *out = ir_find_attr(op, IR_ATTR_VALUE)->v.i;
+        return true;
+    }
+    base_diag *d = fe_report(l->c, FE_E0227, e->span, "%s is a whole number known while compiling", what);
+    if (op->code == IR_DIMSIZE)
+        fe_label(l->c, d, "fix the dimension with -D");
+    return false;
+}
+
+/* The size of an axis to be: a number, or a dimension. */
+static bool dimension(fe_lower *l, const fe_expr *e, ir_dim *out) {
+    const ir_op *op = number_op(l, e);
+    if (op && op->code == IR_DIMSIZE) {
+        *out = ir_int(op, IR_ATTR_DIM, 0);
+        return true;
+    }
+    if (op && op->code == IR_CONST && op->type.dtype == IR_I64 && ir_find_attr(op, IR_ATTR_VALUE)->v.i >= 1) {
+        *out = ir_find_attr(op, IR_ATTR_VALUE)->v.i;
+        return true;
+    }
+    if (op)
+        fe_report(l->c, FE_E0227, e->span, "the size of an axis is a dimension, or a number that is at least 1");
+    return false;
+}
+
+/* The axis that e names, -1 being the last; without e the last one. */
+static bool axis_of(fe_lower *l, const fe_expr *call, const ir_type *t, const fe_expr *e, uint32_t *out) {
+    int64_t axis = -1;
+    if (t->rank == 0) {
+        fe_label(l->c, fe_report(l->c, FE_E0220, call->span, "'%s' needs a value with axes", call->name->text),
+                 "this is a scalar");
+        return false;
+    }
+    if (e && !fixed_number(l, e, "an axis", &axis))
+        return false;
+    axis += axis < 0 ? (int64_t)t->rank : 0;
+    if (axis < 0 || axis >= (int64_t)t->rank) {
+        fe_label(l->c, fe_report(l->c, FE_E0220, e ? e->span : call->span, "no such axis"),
+                 "%s has the axes 0 to %u, or -%u to -1", fe_type_text(l, t), t->rank - 1, t->rank);
+        return false;
+    }
+    if (l->program && axis == 0) {
+        fe_label(
+            l->c,
+            fe_report(l->c, FE_E0220, e ? e->span : call->span, "'%s' works row by row in a program", call->name->text),
+            "the first axis of %s stays as it is", fe_type_text(l, t));
+        return false;
+    }
+    *out = (uint32_t)axis;
+    return true;
+}
+
+static bool is_fixed(fe_lower *l, base_span span, const ir_type *t, uint32_t axis) {
+    if (!ir_dim_is_sym(t->dim[axis]))
+        return true;
+    const char *name = fe_dim_text(l, t->dim[axis]);
+    fe_label(l->c, fe_report(l->c, FE_E0227, span, "this axis has to be fixed"), "%s is open; fix it with -D %s=...",
+             name, name);
+    return false;
+}
+
+static void set_int(fe_lower *l, ir_id id, ir_attr_key key, int64_t v) {
+    if (id)
+        ir_set_int(l->c->module, ir_at(l->b.f, id), key, v);
+}
+
+/* ---- values -------------------------------------------------------------------------------------------------------- */
+static ir_id value_of(fe_lower *l, const fe_expr *e, fe_class cls, ir_dtype want, const char *name) {
+    ir_id id = fe_lower_value(l, e, want);
+    if (!id || fe_class_has(cls, fe_type_at(l, id)->dtype))
+        return id;
+    fe_report(l->c, FE_E0210, e->span, "'%s' takes %s, not %s", name, fe_class_text(cls),
+              ir_dtype_text(fe_type_at(l, id)->dtype));
+    return 0;
+}
+
+static ir_id reshape_to(fe_lower *l, base_span span, ir_id x, ir_type type) {
+    type.dtype = fe_type_at(l, x)->dtype;
+    type.space = fe_type_at(l, x)->space;
+    return fe_put(l, span, IR_RESHAPE, type, &x, 1);
+}
+
+/* With one more axis of 1 at the end. */
+static ir_id with_axis(fe_lower *l, base_span span, ir_id x) {
+    ir_type t = *fe_type_at(l, x);
+    if (t.rank == IR_MAX_RANK) {
+        fe_report(l->c, FE_E0216, span, "more than %d dimensions", IR_MAX_RANK);
+        return 0;
+    }
+    t.dim[t.rank++] = 1;
+    return reshape_to(l, span, x, t);
+}
+
+/* ---- slice, transpose, reshape ----------------------------------------------------------------------------------- */
+static ir_id lower_slice(fe_lower *l, const fe_expr *e, const fe_expr **slots) {
+    ir_id x = fe_lower_value(l, slots[0], IR_NONE);
+    uint32_t axis;
+    int64_t begin, end;
+    if (!x || !axis_of(l, e, fe_type_at(l, x), slots[3], &axis))
+        return 0;
+    ir_type type = *fe_type_at(l, x);
+    if (!is_fixed(l, slots[0]->span, &type, axis) || !fixed_number(l, slots[1], "the begin of a slice", &begin) ||
+        !fixed_number(l, slots[2], "the end of a slice", &end))
+        return 0;
+    int64_t n = type.dim[axis];
+    begin += begin < 0 ? n : 0;
+    end += end < 0 ? n : 0;
+    if (begin < 0 || end > n || begin >= end) {
+        fe_label(l->c,
+                 fe_report(l->c, FE_E0227, e->span, "no elements %lld to %lld of %lld", (long long)begin,
+                           (long long)end, (long long)n),
+                 "0 <= begin < end <= %lld; a negative one counts from the end", (long long)n);
+        return 0;
+    }
+    type.dim[axis] = end - begin;
+    ir_id id = fe_put(l, e->span, IR_SLICE, type, &x, 1);
+    set_int(l, id, IR_ATTR_AXIS, axis);
+    set_int(l, id, IR_ATTR_BEGIN, begin);
+    return id;
+}
+
+/* Two axes change places, the last two when they are not named. */
+static ir_id lower_transpose(fe_lower *l, const fe_expr *e, const fe_expr **slots) {
+    ir_id x = fe_lower_value(l, slots[0], IR_NONE);
+    if (!x)
+        return 0;
+    ir_type type = *fe_type_at(l, x);
+    if (type.rank < 2) {
+        fe_label(l->c, fe_report(l->c, FE_E0220, e->span, "transpose needs two axes"), "is %s", fe_type_text(l, &type));
+        return 0;
+    }
+    uint32_t a = type.rank - 2, b = type.rank - 1;
+    if ((slots[1] || l->program) && !axis_of(l, e, &type, slots[1] ? slots[1] : NULL, &a))
+        return 0;
+    if (!slots[1])
+        a = type.rank - 2;
+    if (slots[2] && !axis_of(l, e, &type, slots[2], &b))
+        return 0;
+    if (l->program && (a == 0 || b == 0)) {
+        fe_label(l->c, fe_report(l->c, FE_E0220, e->span, "'transpose' works row by row in a program"),
+                 "the first axis of %s stays as it is", fe_type_text(l, &type));
+        return 0;
+    }
+    char perm[IR_MAX_RANK + 1] = {0};
+    for (uint32_t i = 0; i < type.rank; i++)
+        perm[i] = (char)('0' + (i == a ? b : i == b ? a : i));
+    ir_dim d = type.dim[a];
+    type.dim[a] = type.dim[b];
+    type.dim[b] = d;
+    ir_id id = fe_put(l, e->span, IR_TRANSPOSE, type, &x, 1);
+    if (id)
+        ir_set_word(l->c->module, ir_at(l->b.f, id), IR_ATTR_PERM, perm);
+    return id;
+}
+
+/* Every open dimension as often on both sides, and as many elements of the fixed ones. */
+static bool same_elements(const ir_type *a, const ir_type *b) {
+    double n[2] = {1, 1};
+    const ir_type *t[2] = {a, b};
+    for (int side = 0; side < 2; side++)
+        for (uint32_t i = 0; i < t[side]->rank; i++) {
+            ir_dim d = t[side]->dim[i];
+            int count = 0;
+            n[side] *= ir_dim_is_sym(d) ? 1 : (double)d;
+            for (uint32_t j = 0; ir_dim_is_sym(d) && j < a->rank; j++)
+                count += a->dim[j] == d;
+            for (uint32_t j = 0; ir_dim_is_sym(d) && j < b->rank; j++)
+                count -= b->dim[j] == d;
+            if (count)
+                return false;
+        }
+    return n[0] == n[1];
+}
+
+static ir_id lower_reshape(fe_lower *l, const fe_expr *e, const fe_expr **slots) {
+    ir_id x = fe_lower_value(l, slots[0], IR_NONE);
+    ir_type type;
+    if (slots[1]->kind != FE_EXPR_SHAPE) {
+        fe_label(l->c, fe_report(l->c, FE_E0209, slots[1]->span, "the second argument of reshape is a shape"),
+                 "write [2, F]");
+        return 0;
+    }
+    if (!x || !fe_type_of(l, slots[1]->shape, &type))
+        return 0;
+    const ir_type *from = fe_type_at(l, x);
+    if (!same_elements(from, &type)) {
+        fe_label(l->c,
+                 fe_report(l->c, FE_E0204, e->span, "reshape of %s to %s", fe_type_text(l, from),
+                           fe_type_text(l, &(ir_type){.dtype = from->dtype,
+                                                      .rank = type.rank,
+                                                      .dim = {type.dim[0], type.dim[1], type.dim[2], type.dim[3],
+                                                              type.dim[4], type.dim[5]}})),
+                 "both have the same elements: the same open dimensions, and as many of the fixed ones");
+        return 0;
+    }
+    if (l->program && (!from->rank || !type.rank || !fe_same_dim(l, from->dim[0], type.dim[0]))) {
+        if (!l->restart)
+            fe_label(l->c, fe_report(l->c, FE_E0220, e->span, "'reshape' works row by row in a program"),
+                     "the first axis of %s stays as it is", fe_type_text(l, from));
+        return 0;
+    }
+    return reshape_to(l, e->span, x, type);
+}
+
+/* ---- concat ------------------------------------------------------------------------------------------------------ */
+static bool joins(fe_lower *l, const fe_expr *e, const ir_type *first, const ir_type *t, uint32_t axis) {
+    bool ok = first->rank == t->rank;
+    for (uint32_t i = 0; ok && i < t->rank; i++)
+        ok = i == axis || fe_same_dim(l, first->dim[i], t->dim[i]);
+    if (!ok && !l->restart)
+        fe_label(l->c,
+                 fe_report(l->c, FE_E0204, e->span, "%s and %s do not stand side by side", fe_type_text(l, first),
+                           fe_type_text(l, t)),
+                 "all axes but the one that grows are the same");
+    return ok;
+}
+
+/* Operands by position; a scalar counts as one element. */
+static size_t concat_operands(fe_lower *l, const fe_expr *e, const fe_expr **values, const fe_expr **axis) {
+    size_t n = 0;
+    for (size_t i = 0; i < e->n_args; i++) {
+        const fe_arg *a = &e->args[i];
+        if (!a->name) {
+            values[n++] = a->value;
+        } else if (strcmp(a->name->text, "axis") == 0 && !*axis) {
+            *axis = a->value;
+        } else {
+            fe_label(l->c, fe_report(l->c, FE_E0209, a->name_span, "'concat' has no parameter '%s'", a->name->text),
+                     "concat(x, y, axis = ...), with any number of values");
+            return 0;
+        }
+    }
+    if (!n)
+        fe_label(l->c, fe_report(l->c, FE_E0209, e->span, "'concat' needs a value"), "concat(x, y, axis = ...)");
+    return n;
+}
+
+static ir_id lower_concat(fe_lower *l, const fe_expr *e, ir_dtype want) {
+    const fe_expr **values = base_arena_new_array(l->c->arena, const fe_expr *, e->n_args + 1), *named = NULL;
+    ir_id *ids = base_arena_new_array(l->c->arena, ir_id, e->n_args + 1);
+    size_t n = concat_operands(l, e, values, &named);
+    uint32_t axis;
+    if (!n || !fe_lower_unify(l, values, n, want, ids))
+        return 0;
+    for (size_t i = 0; i < n; i++)
+        if (fe_type_at(l, ids[i])->rank == 0)
+            ids[i] = with_axis(l, values[i]->span, ids[i]);
+    ir_type type = *fe_type_at(l, ids[0]);
+    if (!axis_of(l, e, &type, named, &axis))
+        return 0;
+    int64_t sum = 0;
+    for (size_t i = 0; i < n; i++) {
+        const ir_type *t = fe_type_at(l, ids[i]);
+        if (!joins(l, values[i], &type, t, axis) || !is_fixed(l, values[i]->span, t, axis))
+            return 0;
+        sum += t->dim[axis];
+        type.space = t->space > type.space ? t->space : type.space;
+    }
+    type.dim[axis] = sum;
+    ir_id id = fe_put(l, e->span, IR_CONCAT, type, ids, n);
+    set_int(l, id, IR_ATTR_AXIS, axis);
+    return id;
+}
+
+/* ---- gather, one_hot, cumsum, layer_norm ------------------------------------------------------------------------- */
+static ir_id lower_gather(fe_lower *l, const fe_expr *e, const fe_expr **slots) {
+    ir_id args[2] = {fe_lower_value(l, slots[0], IR_NONE), value_of(l, slots[1], FE_INT, IR_I64, "gather")};
+    uint32_t axis;
+    if (!args[0] || !args[1] || !axis_of(l, e, fe_type_at(l, args[0]), slots[2], &axis))
+        return 0;
+    const ir_type *from = fe_type_at(l, args[0]), *at = fe_type_at(l, args[1]);
+    if (!is_fixed(l, slots[0]->span, from, axis))
+        return 0;
+    if (l->program && at->rank) {
+        fe_label(l->c, fe_report(l->c, FE_E0220, slots[1]->span, "'gather' works row by row in a program"),
+                 "here the numbers are one scalar");
+        return 0;
+    }
+    if (from->rank - 1 + at->rank > IR_MAX_RANK) {
+        fe_report(l->c, FE_E0216, e->span, "more than %d dimensions", IR_MAX_RANK);
+        return 0;
+    }
+    ir_type type = {.dtype = from->dtype, .space = from->space > at->space ? from->space : at->space};
+    for (uint32_t i = 0; i < from->rank; i++)
+        if (i != axis)
+            type.dim[type.rank++] = from->dim[i];
+        else
+            for (uint32_t k = 0; k < at->rank; k++)
+                type.dim[type.rank++] = at->dim[k];
+    ir_id id = fe_put(l, e->span, IR_GATHER, type, args, 2);
+    set_int(l, id, IR_ATTR_AXIS, axis);
+    return id;
+}
+
+static ir_id lower_one_hot(fe_lower *l, const fe_expr *e, const fe_expr **slots) {
+    ir_id i = value_of(l, slots[0], FE_INT, IR_I64, "one_hot");
+    ir_type numbers = {.dtype = IR_I64, .rank = 1};
+    if (!i || !dimension(l, slots[1], &numbers.dim[0]))
+        return 0;
+    if (l->program && !fe_type_at(l, i)->rank) {
+        fe_label(l->c, fe_report(l->c, FE_E0220, e->span, "'one_hot' works row by row in a program"),
+                 "it takes a tensor here");
+        return 0;
+    }
+    ir_id all = fe_put(l, e->span, IR_IOTA, numbers, NULL, 0);
+    ir_id one = with_axis(l, e->span, fe_cast(l, e->span, IR_I64, i));
+    return one ? fe_cast(l, e->span, IR_F32, fe_map2(l, e->span, IR_EQ, one, all)) : 0;
+}
+
+static ir_id lower_cumsum(fe_lower *l, const fe_expr *e, const fe_expr **slots) {
+    ir_id x = fe_to_f32(l, e->span, value_of(l, slots[0], FE_NUM, IR_NONE, "cumsum"));
+    uint32_t axis;
+    if (!x || !axis_of(l, e, fe_type_at(l, x), slots[1], &axis))
+        return 0;
+    if (slots[2] && slots[2]->kind != FE_EXPR_BOOL) {
+        fe_report(l->c, FE_E0209, slots[2]->span, "reverse is true or false");
+        return 0;
+    }
+    ir_id id = fe_put(l, e->span, IR_CUMSUM, *fe_type_at(l, x), &x, 1);
+    set_int(l, id, IR_ATTR_AXIS, axis);
+    if (slots[2] && slots[2]->op == FE_TOK_TRUE)
+        set_int(l, id, IR_ATTR_REVERSE, 1);
+    return id;
+}
+
+/* The mean over the last axis, which stays as an axis of 1. */
+static ir_id mean_of(fe_lower *l, base_span span, ir_id x) {
+    const ir_type *t = fe_type_at(l, x);
+    uint32_t last = t->rank - 1;
+    ir_id sum = fe_fold(l, span, IR_KIND_SUM, x, (int64_t)1 << last);
+    l->b.span = span;
+    ir_id n = fe_cast(l, span, t->dtype, ir_emit_dimsize(&l->b, t->dim[last]));
+    ir_id mean = fe_map2(l, span, IR_DIV, sum, n);
+    return last && mean ? with_axis(l, span, mean) : mean;
+}
+
+/* (x - mean) / sqrt(mean((x - mean) ^ 2) + eps) * weight + bias */
+static ir_id lower_layer_norm(fe_lower *l, const fe_expr *e, const fe_expr **slots) {
+    base_span s = e->span;
+    ir_id x = fe_to_f32(l, s, value_of(l, slots[0], FE_FLOAT, IR_F32, "layer_norm"));
+    uint32_t axis;
+    if (!x || !axis_of(l, e, fe_type_at(l, x), NULL, &axis))
+        return 0;
+    ir_dtype t = fe_type_at(l, x)->dtype;
+    ir_id mean = mean_of(l, s, x), d = fe_map2(l, s, IR_SUB, x, mean);
+    ir_id square = d ? mean_of(l, s, fe_map2(l, s, IR_MUL, d, d)) : 0;
+    ir_id eps = slots[3] ? value_of(l, slots[3], FE_FLOAT, t, "layer_norm") : fe_float(l, s, t, 1e-5);
+    ir_id y = fe_map2(l, s, IR_DIV, d, fe_map1(l, s, IR_SQRT, fe_map2(l, s, IR_ADD, square, eps)));
+    for (int i = 1; i <= 2; i++) {
+        if (!slots[i] || !y)
+            continue;
+        ir_id v = fe_settle(l, s, t, value_of(l, slots[i], FE_FLOAT, t, "layer_norm"));
+        if (v && fe_type_at(l, v)->dtype != t) {
+            fe_report(l->c, FE_E0203, slots[i]->span, "layer_norm of %s, this is %s", ir_dtype_text(t),
+                      ir_dtype_text(fe_type_at(l, v)->dtype));
+            return 0;
+        }
+        y = fe_map2(l, s, i == 1 ? IR_MUL : IR_ADD, y, v);
+    }
+    return y;
+}
+
+ir_id fe_lower_shape_call(fe_lower *l, const fe_expr *e, const fe_func *f, ir_dtype want) {
+    const fe_expr *slots[5] = {0};
+    if (f->id == FE_FUNC_CONCAT)
+        return lower_concat(l, e, want);
+    if (!fe_match_args(l, e, f->params, slots))
+        return 0;
+    switch ((int)f->id) {
+    case FE_FUNC_RESHAPE:
+        return lower_reshape(l, e, slots);
+    case FE_FUNC_TRANSPOSE:
+        return lower_transpose(l, e, slots);
+    case FE_FUNC_SLICE:
+        return lower_slice(l, e, slots);
+    case FE_FUNC_GATHER:
+        return lower_gather(l, e, slots);
+    case FE_FUNC_ONE_HOT:
+        return lower_one_hot(l, e, slots);
+    case FE_FUNC_CUMSUM:
+        return lower_cumsum(l, e, slots);
+    case FE_FUNC_LAYER_NORM:
+        return lower_layer_norm(l, e, slots);
+    default:
+        BASE_BUG("%s does not change shapes", f->text);
+    }
+}
+
+/* ---- a @ b ------------------------------------------------------------------------------------------------------- */
+static ir_id cannot_multiply(fe_lower *l, const fe_expr *e, const ir_id *x, const char *label) {
+    if (!l->restart)
+        fe_label(l->c,
+                 fe_report(l->c, FE_E0204, e->name_span, "no matrix product of %s and %s",
+                           fe_type_text(l, fe_type_at(l, x[0])), fe_type_text(l, fe_type_at(l, x[1]))),
+                 "%s", label);
+    return 0;
+}
+
+ir_id fe_lower_matmul(fe_lower *l, const fe_expr *e, ir_dtype want) {
+    ir_id x[2];
+    if (!fe_lower_unify(l, (const fe_expr *const[]){e->a, e->b}, 2, want, x))
+        return 0;
+    const ir_type *a = fe_type_at(l, x[0]), *b = fe_type_at(l, x[1]);
+    if (!fe_class_has(FE_NUM, a->dtype)) {
+        fe_report(l->c, FE_E0210, e->name_span, "'@' takes numbers, not %s", ir_dtype_text(a->dtype));
+        return 0;
+    }
+    if (!a->rank || !b->rank || b->rank > 2)
+        return cannot_multiply(l, e, x, "the right side has one or two axes, the left side at least one");
+    if (!fe_same_dim(l, a->dim[a->rank - 1], b->dim[0]))
+        return cannot_multiply(l, e, x, "the last axis on the left is the first on the right");
+    if (b->rank == 1) {
+        ir_id product = fe_map2(l, e->span, IR_MUL, x[0], x[1]);
+        return fe_fold(l, e->span, IR_KIND_SUM, product, (int64_t)1 << (a->rank - 1));
+    }
+    if (l->program && (a->rank < 2 || x[0] == x[1]))
+        return cannot_multiply(l, e, x, "in a program the rows of the left side are multiplied one by one");
+    ir_type type = *a;
+    type.space = a->space > b->space ? a->space : b->space;
+    type.dim[type.rank - 1] = b->dim[1];
+    return fe_put(l, e->span, IR_MATMUL, type, x, 2);
+}
