@@ -8,7 +8,7 @@
 help(m.weighted_sum) shows what a function takes.  docs/python.md is the manual.
 """
 from . import _lib
-from . import graph
+from . import graph, torch
 from . import cache
 from ._compile import CompileError, CompileWarning, Diagnostic, Note, compile
 from ._function import Function
@@ -17,4 +17,4 @@ from .graph import Graph, GraphStats
 
 __version__ = _lib.version
 __all__ = ["CompileError", "CompileWarning", "Diagnostic", "Function", "Graph", "GraphStats", "Module", "Note", "cache", "compile",
-           "graph", "load"]
+           "graph", "load", "torch"]

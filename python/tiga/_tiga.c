@@ -445,8 +445,22 @@ static void clear_fields(field *fields, int n) {
     }
 }
 
+static int call_traverse(PyObject *self, visitproc visit, void *arg) {
+    Py_VISIT(Py_TYPE(self));
+    Py_VISIT(((call *)self)->result_type);
+    return 0;
+}
+
+static int call_clear(PyObject *self) {
+    call *c = (call *)self;
+    c->ready = false;
+    Py_CLEAR(c->result_type);
+    return 0;
+}
+
 static void call_dealloc(PyObject *self) {
     call *c = (call *)self;
+    PyObject_GC_UnTrack(self);
     clear_fields(c->params, MAX_PARAMS);
     clear_fields(c->results, MAX_RESULTS);
     PyMem_Free(c->name);
@@ -463,12 +477,14 @@ static PyMethodDef call_methods[] = {
 
 static PyType_Slot call_slots[] = {{Py_tp_call, call_call},
                                    {Py_tp_dealloc, call_dealloc},
+                                   {Py_tp_traverse, call_traverse},
+                                   {Py_tp_clear, call_clear},
                                    {Py_tp_methods, call_methods},
                                    {Py_tp_doc, "the fast way through a call"},
                                    {0, NULL}};
 
 static PyType_Spec call_spec = {
-    .name = "tiga._tiga.Call", .basicsize = sizeof(call), .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, .slots = call_slots};
+    .name = "tiga._tiga.Call", .basicsize = sizeof(call), .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, .slots = call_slots};
 
 /* ---- the module ---- */
 static bool look_up(void *library, const char *name, void *place) {
