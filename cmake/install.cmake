@@ -29,3 +29,20 @@ foreach(name tiga tigac)
     install(FILES ${CMAKE_BINARY_DIR}/generated/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
   endif()
 endforeach()
+
+# The Python package: beside the libraries (PYTHONPATH=PREFIX/lib/python), or all of it in one folder in a wheel.
+set(python_package ${CMAKE_INSTALL_LIBDIR}/python/tiga)
+if(SKBUILD)
+  set(python_package tiga)
+  foreach(target tiga_shared tigac_shared)
+    # a wheel has no links, so the name that programs ask for is that of the file
+    set_target_properties(${target} PROPERTIES VERSION 0 INSTALL_RPATH "$ORIGIN")
+    install(TARGETS ${target} LIBRARY DESTINATION tiga/lib COMPONENT python NAMELINK_SKIP)
+  endforeach()
+else()
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/python/tiga DESTINATION ${CMAKE_INSTALL_LIBDIR}/python
+          FILES_MATCHING PATTERN "*.py" PATTERN "*.pyi" PATTERN "py.typed" PATTERN __pycache__ EXCLUDE)
+endif()
+if(TARGET tiga_python)
+  install(TARGETS tiga_python LIBRARY DESTINATION ${python_package} COMPONENT python)
+endif()

@@ -117,6 +117,8 @@ def _candidates():
     tree = _PACKAGE.parents[1]
     if (tree / "include/tiga/tiga.h").exists():  # a source tree
         folders.append(tree / "build/lib")
+    elif (tree / "libtiga.so.0").exists():  # cmake --install
+        folders.append(tree)
     return [*folders, None]
 
 

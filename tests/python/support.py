@@ -122,6 +122,6 @@ def patience():
 def run(text, **env):
     """A fresh Python with this text; gives the finished process."""
     module_path()
-    path = os.pathsep.join([str(PYTHON), str(Path(__file__).parent)])
+    path = os.pathsep.join(p for p in (str(PYTHON), str(Path(__file__).parent), os.environ.get("PYTHONPATH")) if p)
     return subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=300,
                           env={**os.environ, "PYTHONPATH": path, **env})
