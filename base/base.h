@@ -77,6 +77,9 @@ void base_str_add_n(base_str *s, const char *bytes, size_t n);
 void base_str_addf(base_str *s, const char *fmt, ...) BASE_PRINTF(2, 3);
 void base_str_vaddf(base_str *s, const char *fmt, va_list ap);
 const char *base_str_text(const base_str *s); /* "" while empty */
+/* A string that is freed with the arena, also when the arena is left by longjmp; and whether any of them is incomplete. */
+base_str *base_arena_str(base_arena *a);
+bool base_arena_str_failed(const base_arena *a);
 /* Shortest decimal text that reads back as the same value; "inf", "-inf", "nan". */
 void base_str_add_f64(base_str *s, double v);
 void base_str_add_f32(base_str *s, float v);
@@ -95,7 +98,7 @@ typedef struct base_hasher { /* the caller's memory: hashing allocates nothing a
 } base_hasher;
 void base_hasher_init(base_hasher *h);
 void base_hasher_field(base_hasher *h, const void *bytes, size_t n); /* adds the length, then the bytes */
-void base_hasher_add(base_hasher *h, const void *bytes, size_t n);   /* the bytes alone */
+void base_hasher_add(base_hasher *h, const void *bytes, size_t n); /* the bytes alone */
 base_hash128 base_hasher_digest(const base_hasher *h);
 base_hash128 base_hash_bytes(const void *bytes, size_t n);
 void base_hash_hex(base_hash128 h, char out[33]);

@@ -34,10 +34,16 @@ typedef struct block {
     unsigned char bytes[];
 } block;
 
+typedef struct text {
+    struct text *older;
+    base_str s;
+} text;
+
 struct base_arena {
     block *newest;
     size_t next_block, total;
     void *oom; /* jmp_buf * or NULL */
+    text *texts;
 };
 
 base_arena *base_arena_new(void) {
@@ -50,6 +56,8 @@ base_arena *base_arena_new(void) {
 void base_arena_free(base_arena *a) {
     if (!a)
         return;
+    for (text *t = a->texts; t; t = t->older)
+        base_str_fini(&t->s);
     for (block *b = a->newest; b;) {
         block *older = b->older;
         free(b);
@@ -124,6 +132,20 @@ char *base_arena_printf(base_arena *a, const char *fmt, ...) {
     vsnprintf(p, (size_t)n + 1, fmt, again);
     va_end(again);
     return p;
+}
+
+base_str *base_arena_str(base_arena *a) {
+    text *t = base_arena_alloc(a, sizeof *t);
+    t->older = a->texts;
+    a->texts = t;
+    return &t->s;
+}
+
+bool base_arena_str_failed(const base_arena *a) {
+    for (const text *t = a->texts; t; t = t->older)
+        if (t->s.failed)
+            return true;
+    return false;
 }
 
 size_t base_arena_bytes(const base_arena *a) { return a->total; }

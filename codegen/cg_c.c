@@ -141,15 +141,14 @@ static void kernel_row(const ir_module *m, const ir_func *f, int source_bits, co
     size_t n_outputs = 0;
     for (size_t i = 0; i < f->n_params; ++i)
         n_outputs += f->params[i].role >= IR_OUT_ROW;
-    base_str name = {0};
-    cg_text one = {.out = &name};
+    base_str *name = base_arena_str(arena);
+    cg_text one = {.out = name};
     cg_string_literal(&one, f->name);
-    cg_line(w, "{%s, %s, %s, %s, %lld, %d, %zu, %zu, %zu},", base_str_text(&name),
+    cg_line(w, "{%s, %s, %s, %s, %lld, %d, %zu, %zu, %zu},", base_str_text(name),
             rows_name(s, 32, (source_bits & 32) || !facts->walks_edges, arena),
             rows_name(s, 64, (source_bits & 64) && facts->walks_edges, arena),
             facts->needs_scratch ? base_arena_printf(arena, "%s_scratch_bytes", s) : null, (long long)f->rows_per_unit,
             facts->walks_edges, f->n_params, n_outputs, f->n_syms);
-    base_str_fini(&name);
 }
 
 /* An array has at least one element: the count stands beside it. */
@@ -178,9 +177,9 @@ static void file_banner(const cg_options *o, cg_text *w, base_arena *arena) {
 static void assemble(const cg_options *o, const cg_helpers *h, const cg_vectors *v, const base_str *kernels,
                      base_str *out, base_arena *arena) {
     cg_text w = {.out = out};
-    base_str vectors = {0};
+    base_str *vectors = base_arena_str(arena);
     cg_helpers all = *h;
-    cg_text vw = {.out = &vectors};
+    cg_text vw = {.out = vectors};
     cg_emit_vectors(&vw, v, &all, arena); /* may need scalar functions too */
     file_banner(o, &w, arena);
     cg_raw(&w, prelude);
@@ -195,32 +194,47 @@ static void assemble(const cg_options *o, const cg_helpers *h, const cg_vectors 
         cg_raw(&w, prefetch_macro);
     cg_blank(&w);
     cg_emit_helpers(&w, &all);
-    cg_raw(&w, base_str_text(&vectors));
+    cg_raw(&w, base_str_text(vectors));
     cg_blank(&w);
     cg_raw(&w, base_str_text(kernels));
-    base_str_fini(&vectors);
 }
 
-bool cg_emit_c(const ir_module *m, const cg_options *o, base_str *out, base_str *err) {
-    base_arena *arena = base_arena_new();
-    if (!arena)
-        return cg_fail(err, "out of memory");
+typedef struct whole { /* what is emitted, and what came of it */
+    const ir_module *m;
+    const cg_options *o;
+    base_str *out, *err;
+    base_arena *arena;
+    bool ok;
+} whole;
+
+static void emit_whole(void *user) {
+    whole *all = user;
+    const ir_module *m = all->m;
+    base_arena *arena = all->arena;
     cg_helpers *h = base_arena_alloc(arena, sizeof *h);
     cg_vectors *v = base_arena_alloc(arena, sizeof *v);
     cg_loop_facts *facts = base_arena_new_array(arena, cg_loop_facts, m->n_funcs + 1);
-    base_str text = {0};
-    cg_text w = {.out = &text};
-    int source_bits = o->source_bits ? o->source_bits : 32 | 64;
-    bool ok = emit_kernels(m, source_bits, &w, h, v, facts, arena, err);
+    base_str *text = base_arena_str(arena);
+    cg_text w = {.out = text};
+    int source_bits = all->o->source_bits ? all->o->source_bits : 32 | 64;
+    if (!emit_kernels(m, source_bits, &w, h, v, facts, arena, all->err))
+        return;
     emit_kernel_table(m, source_bits, facts, &w, arena);
-    ok = ok && emit_hosts(m, &w, h, arena, err);
-    if (ok)
-        cg_emit_tables(m, o, &w, arena);
-    if (ok && !o->source_bits)
+    if (!emit_hosts(m, &w, h, arena, all->err))
+        return;
+    cg_emit_tables(m, all->o, &w, arena);
+    if (!all->o->source_bits)
         cg_emit_plain(m, &w, arena);
-    if (ok)
-        assemble(o, h, v, &text, out, arena);
-    base_str_fini(&text);
-    base_arena_free(arena);
-    return ok && !out->failed;
+    assemble(all->o, h, v, text, all->out, arena);
+    all->ok = true;
+}
+
+bool cg_emit_c(const ir_module *m, const cg_options *o, base_str *out, base_str *err) {
+    whole all = {.m = m, .o = o, .out = out, .err = err, .arena = base_arena_new()};
+    if (!all.arena)
+        return cg_fail(err, "out of memory");
+    if (!base_arena_catch(all.arena, emit_whole, &all) || base_arena_str_failed(all.arena))
+        all.ok = cg_fail(err, "out of memory");
+    base_arena_free(all.arena);
+    return all.ok && !out->failed;
 }

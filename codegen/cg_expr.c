@@ -31,16 +31,15 @@ static const char *float_const(base_arena *arena, double v, bool single) {
         return base_arena_printf(arena, single ? "NAN" : "(double)NAN");
     if (isinf(v))
         return base_arena_printf(arena, v < 0 ? "(-%sINFINITY)" : "%sINFINITY", cast);
-    base_str s = {0};
+    base_str *s = base_arena_str(arena);
     if (single)
-        base_str_add_f32(&s, (float)v);
+        base_str_add_f32(s, (float)v);
     else
-        base_str_add_f64(&s, v);
-    const char *point = strpbrk(base_str_text(&s), ".e") ? "" : ".0";
-    const char *r = base_arena_printf(arena, "%s%s%s", base_str_text(&s), point, single ? "f" : "");
+        base_str_add_f64(s, v);
+    const char *point = strpbrk(base_str_text(s), ".e") ? "" : ".0";
+    const char *r = base_arena_printf(arena, "%s%s%s", base_str_text(s), point, single ? "f" : "");
     if (r[0] == '-')
         r = base_arena_printf(arena, "(%s)", r);
-    base_str_fini(&s);
     return r;
 }
 
@@ -386,21 +385,34 @@ static const char *whole_float(base_arena *arena, double v, bool single) {
     return base_arena_printf(arena, "%.0f.0%s", v, single ? "f" : "");
 }
 
+typedef struct cast {
+    base_str *out;
+    base_arena *arena;
+    ir_dtype in, to;
+} cast;
+
 /* Float to integer: the comparison is with a power of two, which every float type holds exactly. */
-static void emit_cast(base_str *out, ir_dtype in, ir_dtype to) {
+static void write_cast(void *user) {
+    const cast *x = user;
     int64_t least, most;
-    ir_dtype_limits(to, &least, &most);
-    base_arena *arena = base_arena_new();
-    BASE_CHECK(arena);
-    bool single = in == IR_F32, wide = to == IR_I64;
-    const char *c = cg_ctype(to), *above = whole_float(arena, (double)(most / 2 + 1) * 2, single);
-    base_str_addf(out, "TIGA_FN %s tiga_%s_from_%s(%s a) {\n", c, ir_dtype_text(to), ir_dtype_text(in), cg_ctype(in));
-    base_str_addf(out, "    if (a != a) return 0;\n");
-    base_str_addf(out, "    if (a >= %s) return %s;\n", above, wide ? "INT64_MAX" : int_const(arena, most, false));
-    base_str_addf(out, "    if (a <= %s) return %s;\n", whole_float(arena, (double)least, single),
-                  cg_bare(arena, int_const(arena, least, wide)));
-    base_str_addf(out, "    return (%s)a;\n}\n", c);
-    base_arena_free(arena);
+    ir_dtype_limits(x->to, &least, &most);
+    bool single = x->in == IR_F32, wide = x->to == IR_I64;
+    const char *c = cg_ctype(x->to), *above = whole_float(x->arena, (double)(most / 2 + 1) * 2, single);
+    base_str_addf(x->out, "TIGA_FN %s tiga_%s_from_%s(%s a) {\n", c, ir_dtype_text(x->to), ir_dtype_text(x->in),
+                  cg_ctype(x->in));
+    base_str_addf(x->out, "    if (a != a) return 0;\n");
+    base_str_addf(x->out, "    if (a >= %s) return %s;\n", above,
+                  wide ? "INT64_MAX" : int_const(x->arena, most, false));
+    base_str_addf(x->out, "    if (a <= %s) return %s;\n", whole_float(x->arena, (double)least, single),
+                  cg_bare(x->arena, int_const(x->arena, least, wide)));
+    base_str_addf(x->out, "    return (%s)a;\n}\n", c);
+}
+
+static void emit_cast(base_str *out, ir_dtype in, ir_dtype to) {
+    cast x = {out, base_arena_new(), in, to};
+    if (!x.arena || !base_arena_catch(x.arena, write_cast, &x))
+        out->failed = true;
+    base_arena_free(x.arena);
 }
 
 static void emit_scalar(cg_text *w, const cg_helpers *h, ir_opcode code, ir_dtype in, ir_dtype to) {
@@ -431,21 +443,35 @@ static void emit_arg_better(base_str *out, ir_kind k, ir_dtype t) {
     base_str_addf(out, "    return v %c best || (v == best && e < best_e);\n}\n", k == IR_KIND_ARGMIN ? '<' : '>');
 }
 
-static void emit_collapse(base_str *out, ir_kind k, ir_dtype t, cg_helpers *h) {
-    base_arena *arena = base_arena_new();
-    BASE_CHECK(arena);
-    base_str_addf(out, "TIGA_FN %s tiga_collapse_%s_%s(const %s *partials) {\n", cg_ctype(t), ir_kind_text(k),
-                  ir_dtype_text(t), cg_ctype(t));
-    base_str_addf(out, "    %s p[8];\n", cg_ctype(t));
+typedef struct collapse {
+    base_str *out;
+    base_arena *arena;
+    ir_kind k;
+    ir_dtype t;
+    cg_helpers *h;
+} collapse;
+
+static void write_collapse(void *user) {
+    const collapse *x = user;
+    base_str *out = x->out;
+    base_str_addf(out, "TIGA_FN %s tiga_collapse_%s_%s(const %s *partials) {\n", cg_ctype(x->t), ir_kind_text(x->k),
+                  ir_dtype_text(x->t), cg_ctype(x->t));
+    base_str_addf(out, "    %s p[8];\n", cg_ctype(x->t));
     const char *first[2] = {"partials[i]", "partials[i + 8]"}, *later[2] = {"p[i]", "p[i + n]"};
     bool atom;
     base_str_addf(out, "    for (int i = 0; i < 8; ++i) p[i] = %s;\n",
-                  cg_expr(h, arena, cg_kind_op(k), t, t, first, &atom));
+                  cg_expr(x->h, x->arena, cg_kind_op(x->k), x->t, x->t, first, &atom));
     base_str_add(out, "    for (int n = 4; n > 0; n /= 2) {\n");
     base_str_addf(out, "        for (int i = 0; i < n; ++i) p[i] = %s;\n",
-                  cg_expr(h, arena, cg_kind_op(k), t, t, later, &atom));
+                  cg_expr(x->h, x->arena, cg_kind_op(x->k), x->t, x->t, later, &atom));
     base_str_add(out, "    }\n    return p[0];\n}\n");
-    base_arena_free(arena);
+}
+
+static void emit_collapse(base_str *out, ir_kind k, ir_dtype t, cg_helpers *h) {
+    collapse x = {out, base_arena_new(), k, t, h};
+    if (!x.arena || !base_arena_catch(x.arena, write_collapse, &x))
+        out->failed = true;
+    base_arena_free(x.arena);
 }
 
 static void emit_arg_collapse(base_str *out, ir_kind k, ir_dtype t) {
@@ -492,5 +518,6 @@ void cg_emit_helpers(cg_text *w, const cg_helpers *h) {
             if (need.arg_better[k][t])
                 emit_arg_better(w->out, (ir_kind)k, (ir_dtype)t);
     cg_raw(w, base_str_text(&trees));
+    w->out->failed |= trees.failed;
     base_str_fini(&trees);
 }

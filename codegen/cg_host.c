@@ -80,12 +80,11 @@ static void instance(host *h, ir_id id) {
         name = "buffer";
     h->text[id] = cg_name(&h->names, base_arena_printf(h->arena, "%s_%lld", name, version));
     cg_line(&h->w, "tiga_instance *%s;", h->text[id]);
-    base_str literal = {0};
-    cg_text one = {.out = &literal};
+    base_str *literal = base_arena_str(h->arena);
+    cg_text one = {.out = literal};
     cg_string_literal(&one, name);
-    cg_line(&h->w, "TIGA_TRY(host->alloc(frame, %s, %lld, %s, %s, &%s));", base_str_text(&literal), version,
-            tier(h, op), h->text[op->args[0]], h->text[id]);
-    base_str_fini(&literal);
+    cg_line(&h->w, "TIGA_TRY(host->alloc(frame, %s, %lld, %s, %s, &%s));", base_str_text(literal), version, tier(h, op),
+            h->text[op->args[0]], h->text[id]);
 }
 
 static void add_list(base_str *s, const host *h, const ir_id *ids, size_t n) {
@@ -102,21 +101,20 @@ static void launch(host *h, const ir_op *op) {
         return;
     }
     size_t mark = cg_names_mark(&h->names);
-    base_str list = {0}, dims = {0};
-    add_list(&list, h, op->args, n);
-    add_list(&dims, h, op->args + n + 1, n_dims);
+    base_str *list = base_arena_str(h->arena);
+    base_str *dims = base_arena_str(h->arena);
+    add_list(list, h, op->args, n);
+    add_list(dims, h, op->args + n + 1, n_dims);
     cg_line(&h->w, "TIGA_TRY(host->poll(frame));");
     cg_open(&h->w, "%s", "");
     if (n)
         cg_line(&h->w, "tiga_instance *const %s[] = {%s};", buffers = cg_name(&h->names, "buffers"),
-                base_str_text(&list));
+                base_str_text(list));
     if (n_dims)
-        cg_line(&h->w, "const int64_t %s[] = {%s};", sizes = cg_name(&h->names, "sizes"), base_str_text(&dims));
+        cg_line(&h->w, "const int64_t %s[] = {%s};", sizes = cg_name(&h->names, "sizes"), base_str_text(dims));
     cg_line(&h->w, "TIGA_TRY(host->launch(frame, &tiga_kernels[%lld] /* %s */, %lld, %s, %s, %s));", (long long)index,
             callee, (long long)ir_int(op, IR_ATTR_GRAPH, -1), h->text[op->args[n]], buffers, sizes);
     cg_close(&h->w, "");
-    base_str_fini(&list);
-    base_str_fini(&dims);
     cg_names_release(&h->names, mark);
 }
 
@@ -305,13 +303,14 @@ static void task_banner(cg_text *w, const ir_func *f) {
     base_str plan = {0};
     ir_print_func(f, &plan);
     cg_comment(w, base_str_text(&plan));
+    w->out->failed |= plan.failed;
     base_str_fini(&plan);
 }
 
 bool cg_emit_host(const ir_module *m, const ir_func *f, cg_text *w, cg_helpers *help, base_arena *arena,
                   base_str *err) {
-    base_str body = {0};
-    host h = {.m = m, .f = f, .arena = arena, .help = help, .err = err, .w = {.out = &body, .indent = 1}};
+    base_str *body = base_arena_str(arena);
+    host h = {.m = m, .f = f, .arena = arena, .help = help, .err = err, .w = {.out = body, .indent = 1}};
     cg_names_init(&h.names, arena);
     static const char *const own[] = {"host", "frame", "dims"};
     for (size_t i = 0; i < 3; ++i)
@@ -336,8 +335,7 @@ bool cg_emit_host(const ir_module *m, const ir_func *f, cg_text *w, cg_helpers *
     }
     if (!any)
         cg_line(w, "(void)dims;");
-    cg_raw(w, base_str_text(&body));
+    cg_raw(w, base_str_text(body));
     cg_close(w, "\n");
-    base_str_fini(&body);
     return !h.failed;
 }

@@ -75,8 +75,8 @@ static bool has_rows(const cg_loop *c) {
 }
 
 static void emit_scratch_bytes(cg_loop *c, cg_text *w) {
-    base_str lines = {0};
-    cg_text body = {.out = &lines, .indent = 1};
+    base_str *lines = base_arena_str(c->arena);
+    cg_text body = {.out = lines, .indent = 1};
     bool uses_dims = false;
     for (size_t i = 0; i < c->f->n_syms; ++i) {
         c->dim[i] = base_arena_printf(c->arena, "dims[%zu]", i);
@@ -88,9 +88,8 @@ static void emit_scratch_bytes(cg_loop *c, cg_text *w) {
     cg_open(w, "static int64_t %s_scratch_bytes(const int64_t *dims)", cg_symbol(c->m, c->f->name));
     if (!uses_dims)
         cg_line(w, "(void)dims;");
-    cg_raw(w, base_str_text(&lines));
+    cg_raw(w, base_str_text(lines));
     cg_close(w, "\n");
-    base_str_fini(&lines);
 }
 
 static void emit_function(cg_loop *c, const base_str *body, cg_text *w) {
@@ -110,17 +109,16 @@ static void emit_function(cg_loop *c, const base_str *body, cg_text *w) {
 
 /* The statements are written first: they tell what has to be unpacked, and with 32 bits the facts. */
 static bool emit_rows(const cg_loop *like, ir_func *f, int bits, bool wanted, cg_text *w, cg_loop_facts *facts) {
-    base_str body = {0};
-    cg_loop c = begin(like, f, bits, &body);
+    base_str *body = base_arena_str(like->arena);
+    cg_loop c = begin(like, f, bits, body);
     cg_region(&c, &f->body);
     if (bits == 32)
         *facts = (cg_loop_facts){.walks_edges = c.uses_sources || c.uses_offsets ? 1 + ir_transposed(f) : 0,
                                  .needs_scratch = c.n_scratch > 0};
     if (!c.failed && (wanted || !facts->walks_edges))
-        emit_function(&c, &body, w);
+        emit_function(&c, body, w);
     if (!c.failed && bits == 32 && c.n_scratch)
         emit_scratch_bytes(&c, w);
-    base_str_fini(&body);
     return !c.failed;
 }
 
@@ -133,13 +131,12 @@ bool cg_emit_loop(const ir_module *m, ir_func *f, int source_bits, cg_text *w, c
 }
 
 cg_loop_facts cg_facts_of(const ir_module *m, ir_func *f, base_arena *arena) {
-    base_str text = {0}, err = {0};
-    cg_text w = {.out = &text};
+    base_str *text = base_arena_str(arena);
+    base_str *err = base_arena_str(arena);
+    cg_text w = {.out = text};
     cg_loop_facts facts = {0, false};
     cg_helpers *h = base_arena_alloc(arena, sizeof *h);
     cg_vectors *v = base_arena_alloc(arena, sizeof *v);
-    cg_emit_loop(m, f, 32, &w, h, v, arena, &facts, &err);
-    base_str_fini(&text);
-    base_str_fini(&err);
+    cg_emit_loop(m, f, 32, &w, h, v, arena, &facts, err);
     return facts;
 }

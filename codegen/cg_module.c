@@ -4,11 +4,10 @@
 #include <string.h>
 
 static const char *literal(base_arena *arena, const char *text) {
-    base_str s = {0};
-    cg_text w = {.out = &s};
+    base_str *s = base_arena_str(arena);
+    cg_text w = {.out = s};
     cg_string_literal(&w, text ? text : "");
-    const char *r = base_arena_strdup(arena, base_str_text(&s));
-    base_str_fini(&s);
+    const char *r = base_arena_strdup(arena, base_str_text(s));
     return r;
 }
 
@@ -31,13 +30,12 @@ static const char *dtype_name(ir_dtype t) {
 
 static void emit_field(const ir_func *f, const ir_param *p, bool result, bool program, cg_text *w, base_arena *arena) {
     cg_field d = cg_field_of(f, p, result, program);
-    base_str shape = {0};
+    base_str *shape = base_arena_str(arena);
     for (uint32_t i = 0; i < d.rank; ++i)
-        base_str_addf(&shape, "%s%lld", i ? ", " : "", (long long)d.shape[i]);
+        base_str_addf(shape, "%s%lld", i ? ", " : "", (long long)d.shape[i]);
     cg_line(w, "{%s, TIGA_AT_%s, %s, %u, %lld, {%s},", literal(arena, p->name), d.at, dtype_name(p->type.dtype), d.rank,
-            (long long)d.graph, d.rank ? base_str_text(&shape) : "0");
+            (long long)d.graph, d.rank ? base_str_text(shape) : "0");
     cg_line(w, " %s},", literal(arena, cg_field_text(arena, f, p, result, program)));
-    base_str_fini(&shape);
 }
 
 static void emit_fields(const char *symbol, const char *what, const ir_func *f, bool result, bool program, cg_text *w,
@@ -63,14 +61,13 @@ static void emit_parts(const ir_module *m, const ir_func *f, cg_text *w, base_ar
     }
     emit_fields(s, "params", f, false, program, w, arena);
     emit_fields(s, "results", f, true, program, w, arena);
-    base_str plan = {0};
-    ir_print_func(f, &plan);
+    base_str *plan = base_arena_str(arena);
+    ir_print_func(f, plan);
     cg_line(w, "static const char %s_plan[] =", s);
     w->indent++;
-    cg_string_literal(w, base_str_text(&plan));
+    cg_string_literal(w, base_str_text(plan));
     w->indent--;
     cg_raw(w, ";\n\n");
-    base_str_fini(&plan);
 }
 
 static const char *part(base_arena *arena, const char *symbol, const char *what, size_t n) {

@@ -58,14 +58,13 @@ static void add_arguments(base_str *s, const ir_func *loop, const plain *p, bool
 
 const char *cg_plain_prototype(const ir_module *m, ir_func *loop, bool rows, base_arena *arena) {
     plain p = take_names(loop, arena);
-    base_str s = {0};
-    base_str_addf(&s, "void %s%s(const tiga_csr *%s", cg_symbol(m, loop->name), rows ? "_rows" : "", p.graph);
-    add_arguments(&s, loop, &p, true, cg_facts_of(m, loop, arena).needs_scratch);
+    base_str *s = base_arena_str(arena);
+    base_str_addf(s, "void %s%s(const tiga_csr *%s", cg_symbol(m, loop->name), rows ? "_rows" : "", p.graph);
+    add_arguments(s, loop, &p, true, cg_facts_of(m, loop, arena).needs_scratch);
     if (rows)
-        base_str_addf(&s, ", int64_t %s, int64_t %s", p.row_begin, p.row_end);
-    base_str_add(&s, ")");
-    const char *r = base_arena_strdup(arena, base_str_text(&s));
-    base_str_fini(&s);
+        base_str_addf(s, ", int64_t %s, int64_t %s", p.row_begin, p.row_end);
+    base_str_add(s, ")");
+    const char *r = base_arena_strdup(arena, base_str_text(s));
     return r;
 }
 
@@ -73,13 +72,12 @@ const char *cg_plain_scratch_prototype(const ir_module *m, ir_func *loop, base_a
     if (!cg_facts_of(m, loop, arena).needs_scratch)
         return NULL;
     plain p = take_names(loop, arena);
-    base_str s = {0};
-    base_str_addf(&s, "int64_t %s_scratch(const tiga_csr *%s", cg_symbol(m, loop->name), p.graph);
+    base_str *s = base_arena_str(arena);
+    base_str_addf(s, "int64_t %s_scratch(const tiga_csr *%s", cg_symbol(m, loop->name), p.graph);
     for (size_t i = 0; i < loop->n_syms; ++i)
         if (!size_of_graph(loop->syms[i]))
-            base_str_addf(&s, ", int64_t %s", p.dims[i]);
-    const char *r = base_arena_printf(arena, "%s)", base_str_text(&s));
-    base_str_fini(&s);
+            base_str_addf(s, ", int64_t %s", p.dims[i]);
+    const char *r = base_arena_printf(arena, "%s)", base_str_text(s));
     return r;
 }
 
@@ -88,6 +86,7 @@ static void emit_dims(const ir_func *loop, const plain *p, cg_text *w) {
     for (size_t i = 0; i < loop->n_syms; ++i)
         base_str_addf(&list, "%s%s", i ? ", " : "", p->dims[i]);
     cg_line(w, "const int64_t tiga_dims[] = {%s};", loop->n_syms ? base_str_text(&list) : "0");
+    w->out->failed |= list.failed;
     base_str_fini(&list);
 }
 
@@ -103,12 +102,12 @@ static void emit_scratch(const ir_module *m, ir_func *loop, cg_text *w, base_are
 static void emit_range(const ir_module *m, ir_func *loop, const cg_loop_facts *facts, cg_text *w, base_arena *arena) {
     plain p = take_names(loop, arena);
     const char *s = cg_symbol(m, loop->name);
-    base_str list = {0};
+    base_str *list = base_arena_str(arena);
     for (size_t i = 0; i < loop->n_params; ++i)
-        base_str_addf(&list, "%s(void *)%s", i ? ", " : "", p.fields[i]);
+        base_str_addf(list, "%s(void *)%s", i ? ", " : "", p.fields[i]);
     cg_open(w, "%s", cg_plain_prototype(m, loop, true, arena));
     emit_dims(loop, &p, w);
-    cg_line(w, "void *const tiga_buffers[] = {%s};", base_str_text(&list));
+    cg_line(w, "void *const tiga_buffers[] = {%s};", base_str_text(list));
     cg_line(w, "const tiga_launch_args tiga_args = {*%s, %s->n_dst, tiga_dims, tiga_buffers, %s, NULL};", p.graph,
             p.graph, facts->needs_scratch ? p.scratch : "NULL");
     if (facts->walks_edges) {
@@ -119,17 +118,15 @@ static void emit_range(const ir_module *m, ir_func *loop, const cg_loop_facts *f
     }
     cg_line(w, "%s_rows32(&tiga_args, %s, %s);", s, p.row_begin, p.row_end);
     cg_close(w, "\n");
-    base_str_fini(&list);
 }
 
 static void emit_whole(const ir_module *m, ir_func *loop, const cg_loop_facts *facts, cg_text *w, base_arena *arena) {
     plain p = take_names(loop, arena);
-    base_str list = {0};
-    add_arguments(&list, loop, &p, false, facts->needs_scratch);
+    base_str *list = base_arena_str(arena);
+    add_arguments(list, loop, &p, false, facts->needs_scratch);
     cg_open(w, "%s", cg_plain_prototype(m, loop, false, arena));
-    cg_line(w, "%s_rows(%s%s, 0, %s->n_dst);", cg_symbol(m, loop->name), p.graph, base_str_text(&list), p.graph);
+    cg_line(w, "%s_rows(%s%s, 0, %s->n_dst);", cg_symbol(m, loop->name), p.graph, base_str_text(list), p.graph);
     cg_close(w, "\n");
-    base_str_fini(&list);
 }
 
 void cg_emit_plain(const ir_module *m, cg_text *w, base_arena *arena) {

@@ -152,15 +152,14 @@ static bool is_native(ir_opcode code, ir_dtype in) {
 static ir_dtype mask_of(ir_dtype t) { return ir_dtype_bytes(t) == 8 ? IR_I64 : IR_I32; }
 
 static const char *replace_types(base_arena *a, const char *text, const char *part, const char *mask) {
-    base_str s = {0};
+    base_str *s = base_arena_str(a);
     for (; *text; ++text) {
         if (text[0] == '@' && (text[1] == 'P' || text[1] == 'M'))
-            base_str_add(&s, *++text == 'P' ? part : mask);
+            base_str_add(s, *++text == 'P' ? part : mask);
         else
-            base_str_add_n(&s, text, 1);
+            base_str_add_n(s, text, 1);
     }
-    const char *r = base_arena_strdup(a, base_str_text(&s));
-    base_str_fini(&s);
+    const char *r = base_arena_strdup(a, base_str_text(s));
     return r;
 }
 

@@ -228,3 +228,34 @@ Test(jit, both_widths_in_one_call) {
     tiga_graph_free(wide);
     tiga_module_free(m);
 }
+
+/* ---- every allocation of ours fails in turn ---- */
+static uint64_t fail_each(const char *text, tiga_status otherwise) {
+    bool reached = true;
+    uint64_t k = 0;
+    while (reached) {
+        tiga_module *m;
+        tigac_result *r;
+        k++;
+        tiga_error_clear(ctx);
+        base_inject_at(BASE_INJECT_ALLOC, k);
+        tiga_status s = tiga_jit_source(ctx, text, strlen(text), NULL, &m, &r);
+        reached = base_inject_count(BASE_INJECT_ALLOC) >= k;
+        base_inject_at(BASE_INJECT_ALLOC, 0);
+        cr_assert((s == TIGA_OK) == (m != NULL));
+        cr_assert(s == otherwise || (reached && s == TIGA_E_MEMORY), "%llu: %d %s", (unsigned long long)k, s,
+                  tiga_error_text(ctx));
+        cr_assert((r != NULL) == (s == TIGA_E_PROGRAM));
+        cr_assert(!m || test_call_all(ctx, m, 32));
+        tigac_result_free(r);
+        tiga_module_free(m);
+    }
+    return k;
+}
+
+Test(jit, every_allocation_fails, .timeout = 300) {
+    static const char cast[] = "kernel k(src x: f32) -> i64 { return reduce sum(i64(src.x)) }\n";
+    cr_assert_gt(fail_each(cast, TIGA_OK), 50);
+    cr_assert_gt(fail_each(sum_text, TIGA_OK), 50);
+    cr_assert_gt(fail_each(bad_text, TIGA_E_PROGRAM), 15);
+}
