@@ -36,7 +36,8 @@ static tigac_status fail(job *j, tigac_status status, const char *text) {
 
 /* ---- options ----------------------------------------------------------------------------------------------------- */
 static const uint32_t cuda_outputs = TIGAC_EMIT(TIGAC_CUDA) | TIGAC_EMIT(TIGAC_GRAPH_IR) | TIGAC_EMIT(TIGAC_LOOP_IR) |
-                                     TIGAC_EMIT(TIGAC_TASK_IR) | TIGAC_EMIT(TIGAC_OBJ) | TIGAC_EMIT(TIGAC_JSON);
+                                     TIGAC_EMIT(TIGAC_TASK_IR) | TIGAC_EMIT(TIGAC_OBJ) | TIGAC_EMIT(TIGAC_JSON) |
+                                     TIGAC_EMIT(TIGAC_PLAN);
 
 static tigac_status check_outputs(job *j) {
     uint32_t all = TIGAC_EMIT(TIGAC_OUTPUTS) - 1;
@@ -160,10 +161,18 @@ static tigac_status run_passes(job *j) {
     const char *names = pipeline(j);
     if (!names)
         return TIGAC_OK;
-    pass_context ctx = {
-        .scratch = j->scratch, .cuda = j->cuda, .dump_after = j->o->dump_after, .dump = dump, .user = j};
-    if (pass_run_pipeline(j->module, names, j->o->opt_level, &ctx, &j->r->error))
+    pass_notes notes = {0};
+    pass_context ctx = {.scratch = j->scratch,
+                        .cuda = j->cuda,
+                        .dump_after = j->o->dump_after,
+                        .dump = dump,
+                        .user = j,
+                        .notes = EMITS(j->o, TIGAC_PLAN) ? &notes : NULL};
+    if (pass_run_pipeline(j->module, names, j->o->opt_level, &ctx, &j->r->error)) {
+        if (EMITS(j->o, TIGAC_PLAN))
+            pass_explain(j->module, &notes, &j->r->outputs[TIGAC_PLAN]);
         return TIGAC_OK;
+    }
     if (j->o->passes)
         return TIGAC_E_OPTION;
     return strncmp(base_str_text(&j->r->error), "internal", 8) ? TIGAC_E_PROGRAM : TIGAC_E_ENVIRONMENT;

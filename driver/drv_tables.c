@@ -23,6 +23,7 @@ const char *tigac_output_name(tigac_output output) {
         [TIGAC_OBJ] = "obj",
         [TIGAC_SO] = "so",
         [TIGAC_JSON] = "json",
+        [TIGAC_PLAN] = "plan",
     };
     return (unsigned)output < TIGAC_OUTPUTS ? names[output] : NULL;
 }

@@ -31,6 +31,7 @@ enum {
     O_LIST_OPS,
     O_LIST_ERRORS,
     O_EXPLAIN,
+    O_EXPLAIN_PLAN,
     O_HELP,
     O_H,
     O_VERSION,
@@ -39,7 +40,8 @@ enum {
 
 static const drv_arg options[O_COUNT] = {
     [O_OUTPUT] = {"-o", DRV_VALUE, "FILE", "where to write; '-' is standard output"},
-    [O_EMIT] = {"--emit", DRV_VALUE, "KIND", "so (default) c cuda header graph-ir loop-ir task-ir llvm-ir obj json"},
+    [O_EMIT] = {"--emit", DRV_VALUE, "KIND",
+                "so (default) c cuda header graph-ir loop-ir task-ir llvm-ir obj json plan"},
     [O_TARGET] = {"--target", DRV_VALUE, "TARGET", "cpu (default) or cuda"},
     [O_CPU] = {"--cpu", DRV_VALUE, "NAME", "processor to compile for: native (default), x86-64-v3, znver4, ..."},
     [O_CUDA_ARCH] = {"--cuda-arch", DRV_VALUE, "ARCH", "sm_80 (default), sm_90, ...: for --target=cuda --emit=obj"},
@@ -55,6 +57,7 @@ static const drv_arg options[O_COUNT] = {
     [O_LIST_OPS] = {"--list-ops", DRV_FLAG, NULL, "every operation of the IR"},
     [O_LIST_ERRORS] = {"--list-errors", DRV_FLAG, NULL, "every error and warning"},
     [O_EXPLAIN] = {"--explain", DRV_VALUE, "ID", "a page about an error, with a wrong and a right example"},
+    [O_EXPLAIN_PLAN] = {"--explain-plan", DRV_FLAG, NULL, "--emit=plan: launches, walks, bytes, and what was fused"},
     [O_HELP] = {"--help", DRV_FLAG, NULL, "this text"},
     [O_H] = {"-h", DRV_FLAG, NULL, NULL},
     [O_VERSION] = {"--version", DRV_FLAG, NULL, "version of tigac and of LLVM"},
@@ -206,6 +209,9 @@ static bool set_option(invocation *v, int option, const char *value) {
         return true;
     case O_PASSES:
         v->o.passes = value;
+        return true;
+    case O_EXPLAIN_PLAN:
+        v->emit = "plan";
         return true;
     case O_DUMP_AFTER:
         v->o.dump_after = value;

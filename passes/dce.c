@@ -160,7 +160,7 @@ bool pass_dce(ir_module *m, pass_context *ctx, base_str *err) {
         return true;
     for (size_t i = m->n_funcs; i-- > 0;) {
         const ir_func *f = m->funcs[i];
-        if (f->level == IR_LEVEL_KERNEL && !f->exported && !strcmp(f->domain, "rows") && !is_called(m, f->name))
+        if (f->level == IR_LEVEL_KERNEL && !f->exported && !is_called(m, f->name))
             ir_func_remove(m, f);
     }
     return true;

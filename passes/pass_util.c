@@ -39,6 +39,17 @@ void pass_sweep(ir_func *f, ir_region *r, const bool *keep) {
     r->n = n;
 }
 
+void pass_note_add(pass_context *ctx, ir_module *m, pass_note note) {
+    for (size_t i = 0; ctx->notes && i < ctx->notes->n; i++) {
+        const pass_note *have = &ctx->notes->items[i];
+        if (have->kind == note.kind && !strcmp(have->program, note.program) && !strcmp(have->kernel, note.kernel) &&
+            !strcmp(have->text, note.text))
+            return;
+    }
+    if (ctx->notes)
+        base_push(m->arena, ctx->notes->items, ctx->notes->n, ctx->notes->cap, note);
+}
+
 bool pass_has_level(const ir_module *m, ir_level level) {
     for (size_t i = 0; i < m->n_funcs; i++)
         if (m->funcs[i]->level == level)

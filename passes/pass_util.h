@@ -21,6 +21,9 @@ bool pass_each_func(ir_module *m, unsigned levels, pass_func_fn *fn, pass_contex
 /* Keeps the operations of a region, and of the regions in it, for which keep[id] is set. */
 void pass_sweep(ir_func *f, ir_region *r, const bool *keep);
 
+/* Adds to ctx->notes when there are any; texts are kept by the module's arena. */
+void pass_note_add(pass_context *ctx, ir_module *m, pass_note note);
+
 bool pass_has_level(const ir_module *m, ir_level level);
 ir_type pass_type_drop_lead(const ir_type *t); /* the feature axes of a tensor of a program */
 /* In a function with n_dst = n_src, g.src is written g.dst, so that equal shapes look equal. */

@@ -4,12 +4,24 @@
 
 #include "ir/ir.h"
 
+/* What passes decided, for people (tigac --explain-plan): of which kernel, and what. */
+typedef enum pass_note_kind { PASS_NOTE_FUSED, PASS_NOTE_REFUSED } pass_note_kind;
+typedef struct pass_note {
+    pass_note_kind kind;
+    const char *program, *kernel, *text; /* in which program, of which kernel */
+} pass_note;
+typedef struct pass_notes {
+    pass_note *items;
+    size_t n, cap;
+} pass_notes;
+
 typedef struct pass_context {
     base_arena *scratch; /* emptied by nobody; free after the pipeline */
     bool cuda;           /* which schedule the default pipeline ends with */
     const char *dump_after;              /* name of a pass, "all", or NULL */
     void (*dump)(void *user, const char *pass, const ir_module *m);
     void *user;
+    pass_notes *notes; /* NULL: nobody asks */
 } pass_context;
 
 typedef struct pass_desc {
@@ -25,6 +37,9 @@ const pass_desc *pass_at(size_t i); /* NULL past the end */
  * (0: only what lowering needs; 1..3: everything). */
 bool pass_run_pipeline(ir_module *m, const char *names, int opt_level, pass_context *ctx, base_str *err);
 const char *pass_default_pipeline(bool cuda, int opt_level);
+
+/* explain.c: the plan of a module whose passes have run, in words. */
+void pass_explain(const ir_module *m, const pass_notes *notes, base_str *out);
 
 #define PASS(name, fn, before, after, doc) bool fn(ir_module *m, pass_context *ctx, base_str *err);
 #include "passes/passes.def"

@@ -45,6 +45,7 @@ typedef enum tigac_output {
     TIGAC_OBJ,      /* ELF object; with target "cuda" a cubin */
     TIGAC_SO,       /* ELF shared object for tiga_module_load */
     TIGAC_JSON,     /* description of the module */
+    TIGAC_PLAN, /* text: each launch with its walks, bytes per edge and row, what was fused and what was not, and why */
     TIGAC_OUTPUTS
 } tigac_output;
 #define TIGAC_EMIT(output) (1u << (output))
@@ -56,21 +57,21 @@ typedef struct tigac_define { /* fixes a dimension: -D F=64 */
 } tigac_define;
 
 typedef struct tigac_options {
-    size_t struct_bytes;       /* sizeof(tigac_options) */
-    uint32_t emit;             /* TIGAC_EMIT(...) | ... */
-    const char *file_name;     /* shown in diagnostics; a name ending in .ir says that the text is IR */
-    const char *target;        /* "cpu" or "cuda" */
-    const char *cpu;           /* LLVM's name of a processor, or "native" */
-    const char *cuda_arch;     /* "sm_90" */
-    int opt_level;             /* 0 .. 3 */
+    size_t struct_bytes; /* sizeof(tigac_options) */
+    uint32_t emit; /* TIGAC_EMIT(...) | ... */
+    const char *file_name; /* shown in diagnostics; a name ending in .ir says that the text is IR */
+    const char *target; /* "cpu" or "cuda" */
+    const char *cpu; /* LLVM's name of a processor, or "native" */
+    const char *cuda_arch; /* "sm_90" */
+    int opt_level; /* 0 .. 3 */
     int warnings_are_errors;
-    int color;                 /* rendered diagnostics with terminal colours */
+    int color; /* rendered diagnostics with terminal colours */
     const tigac_define *defines;
     size_t n_defines;
-    const char *passes;        /* "fold,lower,..." instead of the default list; NULL: default */
-    const char *dump_after;    /* name of a pass or "all": IR text after it, in dumps; NULL: none */
-    const char *header_name;   /* file name of the header, for its include guard; NULL: from file_name */
-    const char *soname;        /* recorded in a shared object; NULL: none */
+    const char *passes; /* "fold,lower,..." instead of the default list; NULL: default */
+    const char *dump_after; /* name of a pass or "all": IR text after it, in dumps; NULL: none */
+    const char *header_name; /* file name of the header, for its include guard; NULL: from file_name */
+    const char *soname; /* recorded in a shared object; NULL: none */
 } tigac_options;
 TIGA_API tigac_options tigac_defaults(void); /* target "cpu", "native", "sm_80", opt_level 2, emit TIGAC_SO */
 
@@ -85,11 +86,11 @@ typedef struct tigac_note {
 } tigac_note;
 
 typedef struct tigac_diagnostic {
-    int is_error;      /* 0: warning */
-    const char *id;    /* "E0207" */
+    int is_error; /* 0: warning */
+    const char *id; /* "E0207" */
     const char *file;
     int64_t line, column; /* from 1; column in bytes */
-    int64_t length;       /* bytes */
+    int64_t length; /* bytes */
     const char *text, *label; /* label may be NULL */
     const tigac_note *notes;
     size_t n_notes;

@@ -9,7 +9,7 @@ import unittest
 
 from cli import BUILD, SOURCE, TIGAC, WEIGHTED_SUM, CliTest
 
-KINDS = ["c", "cuda", "header", "graph-ir", "loop-ir", "task-ir", "llvm-ir", "json"]
+KINDS = ["c", "cuda", "header", "graph-ir", "loop-ir", "task-ir", "llvm-ir", "json", "plan"]
 
 
 class Outputs(CliTest):
@@ -197,8 +197,20 @@ sys.exit(status)
         self.assertIn("// after lower", r.stderr.decode())
         self.assertIn("loop @weighted_sum", r.stderr.decode())
         self.assertIn("rows {", self.ok(TIGAC, "m.tg", "--passes=expand,lower", "--emit=loop-ir"))
-        self.fails(2, TIGAC, "m.tg", "--passes=fuse", "--emit=loop-ir", says="unknown pass 'fuse'")
-        self.fails(2, TIGAC, "m.tg", "--dump-after=fuse", says="unknown pass 'fuse'")
+        self.fails(2, TIGAC, "m.tg", "--passes=fuze", "--emit=loop-ir", says="unknown pass 'fuze'")
+        self.fails(2, TIGAC, "m.tg", "--dump-after=fuze", says="unknown pass 'fuze'")
+
+    def test_explain_plan(self):
+        text = self.ok(TIGAC, SOURCE / "examples/pagerank.tg", "--explain-plan")
+        self.assertEqual(text, self.ok(TIGAC, SOURCE / "examples/pagerank.tg", "--emit=plan"))
+        program = text[text.index("program pagerank"):]
+        for words in ["walk: 8 bytes per edge: 4 (column) + 4 (x)", "made of neighbour_sum", "made of pagerank.4, on its rows",
+                      "not fused with pagerank.2: the walk would gather more bytes per edge than it does now"]:
+            self.assertIn(words, program)
+        self.assertNotIn("fused", text[:text.index("program pagerank")])
+        text = self.ok(TIGAC, SOURCE / "examples/gcn.tg", "--explain-plan", "--target=cuda")
+        self.assertIn("made of propagate", text)
+        self.assertNotIn("fused", self.ok(TIGAC, SOURCE / "examples/gcn.tg", "--explain-plan", "-O0"))
 
     def test_lists(self):
         self.assertRegex(self.ok(TIGAC, "--list-ops"), r"(?m)^reduce +kernel")

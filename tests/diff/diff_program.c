@@ -198,7 +198,7 @@ static ir_id condition(gen *g) {
     for (int tries = 0; tries < 6; tries++) {
         ir_id v = pick(g);
         ir_type t = type_of(g, v);
-        if (t.rank || t.dtype == IR_BOOL) continue;
+        if (t.rank || !ir_eval_defined(IR_LT, t.dtype)) continue;
         ir_id c = ir_emit_const(&g->b, t, diff_value(g->r, t.dtype));
         return ir_emit_elementwise(&g->b, diff_chance(g->r, 50) ? IR_LT : IR_GE, (ir_id[]){v, c}, 2);
     }
