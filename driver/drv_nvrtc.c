@@ -13,7 +13,7 @@
 typedef void *nvrtc_program;
 
 struct drv_nvrtc {
-    void *handle;
+    void *handle, *builtins;
     int (*version)(int *major, int *minor);
     int (*n_archs)(int *n);
     int (*archs)(int *list);
@@ -84,6 +84,20 @@ static void *open_anywhere(base_str *err) {
     return NULL;
 }
 
+/* NVRTC opens its second library by name alone, at the first compile, where the loader may not look; one of that name
+ * that is open already will do.  In vain when it is not beside the first. */
+static void open_builtins(drv_nvrtc *n, const char *path) {
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    int major, minor;
+    drv_nvrtc_version(n, &major, &minor);
+    base_str name = {0};
+    if (slash)
+        base_str_addf(&name, "%.*s/libnvrtc-builtins.so.%d.%d", (int)(slash - path), path, major, minor);
+    if (name.len && !name.failed)
+        n->builtins = load(name.data);
+    base_str_fini(&name);
+}
+
 drv_nvrtc *drv_nvrtc_open(base_str *err) {
     const char *path = getenv("TIGA_NVRTC");
     drv_nvrtc *n = base_alloc_zero(sizeof *n);
@@ -96,12 +110,15 @@ drv_nvrtc *drv_nvrtc_open(base_str *err) {
         drv_nvrtc_close(n);
         return NULL;
     }
+    open_builtins(n, path);
     return n;
 }
 
 void drv_nvrtc_close(drv_nvrtc *n) {
     if (!n)
         return;
+    if (n->builtins)
+        dlclose(n->builtins);
     if (n->handle)
         dlclose(n->handle);
     base_free(n);
