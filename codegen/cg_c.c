@@ -55,7 +55,7 @@ static const char prelude_math[] =
     "TIGA_MATH1(rint) TIGA_MATH1(fabs) TIGA_MATH1(sin) TIGA_MATH1(cos) TIGA_MATH1(tan) TIGA_MATH1(asin) "
     "TIGA_MATH1(acos)\n"
     "TIGA_MATH1(atan) TIGA_MATH1(sinh) TIGA_MATH1(cosh) TIGA_MATH1(tanh) TIGA_MATH1(erf)\n"
-    "TIGA_MATH2(fmod) TIGA_MATH2(pow) TIGA_MATH2(atan2)\n"
+    "TIGA_MATH2(fmod) TIGA_MATH2(pow) TIGA_MATH2(atan2) TIGA_MATH2(hypot)\n"
     "#if defined(__cplusplus)\n"
     "}\n"
     "#endif\n";
@@ -88,6 +88,30 @@ static const char macros[] =
     "#else\n"
     "#define TIGA_NO_UNROLL\n"
     "#define TIGA_SHORT_LOOP\n"
+    "#endif\n";
+
+static const char complex_macro[] =
+    "#if defined(__GNUC__) && !defined(__clang__) && defined(__FMA__)\n"
+    "/* GCC 12 fuses products and sums of alternating sign whatever it is told; not when it cannot pair them. */\n"
+    "static inline tiga_c64 tiga_c64_of(float re, float im) {\n"
+    "    tiga_c64 r;\n"
+    "    __asm__(\"\" : \"+x\"(re));\n"
+    "    r.re = re;\n"
+    "    r.im = im;\n"
+    "    return r;\n"
+    "}\n"
+    "static inline tiga_c128 tiga_c128_of(double re, double im) {\n"
+    "    tiga_c128 r;\n"
+    "    __asm__(\"\" : \"+x\"(re));\n"
+    "    r.re = re;\n"
+    "    r.im = im;\n"
+    "    return r;\n"
+    "}\n"
+    "#define TIGA_COMPLEX(type, re, im) type##_of(re, im)\n"
+    "#elif defined(__cplusplus)\n"
+    "#define TIGA_COMPLEX(type, re, im) type{re, im}\n"
+    "#else\n"
+    "#define TIGA_COMPLEX(type, re, im) ((type){re, im})\n"
     "#endif\n";
 
 static const char try_macro[] = "#define TIGA_TRY(call) \\\n"
@@ -174,13 +198,17 @@ static void file_banner(const cg_options *o, cg_text *w, base_arena *arena) {
     cg_blank(w);
 }
 
+static bool uses_complex(const base_str *text) { return strstr(base_str_text(text), "TIGA_COMPLEX(") != NULL; }
+
 static void assemble(const cg_options *o, const cg_helpers *h, const cg_vectors *v, const base_str *kernels,
                      base_str *out, base_arena *arena) {
     cg_text w = {.out = out};
-    base_str *vectors = base_arena_str(arena);
+    base_str *vectors = base_arena_str(arena), *helpers = base_arena_str(arena);
     cg_helpers all = *h;
     cg_text vw = {.out = vectors};
     cg_emit_vectors(&vw, v, &all, arena); /* may need scalar functions too */
+    cg_emit_helpers(&(cg_text){.out = helpers}, &all);
+    bool complex = uses_complex(kernels) || uses_complex(helpers) || uses_complex(vectors);
     file_banner(o, &w, arena);
     cg_raw(&w, prelude);
     if (all.math)
@@ -189,11 +217,13 @@ static void assemble(const cg_options *o, const cg_helpers *h, const cg_vectors 
     cg_raw(&w, cg_abi_text);
     cg_blank(&w);
     cg_raw(&w, macros);
+    if (complex)
+        cg_raw(&w, complex_macro);
     cg_raw(&w, try_macro);
     if (v->prefetch)
         cg_raw(&w, prefetch_macro);
     cg_blank(&w);
-    cg_emit_helpers(&w, &all);
+    cg_raw(&w, base_str_text(helpers));
     cg_raw(&w, base_str_text(vectors));
     cg_blank(&w);
     cg_raw(&w, base_str_text(kernels));

@@ -209,12 +209,37 @@ static const char *shuffled_as(ir_dtype t) { return ir_dtype_bytes(t) < 4 ? "(in
 
 static const char *shuffled_back(ir_dtype t) { return t == IR_I8 ? "(int8_t)" : t == IR_U8 ? "(uint8_t)" : ""; }
 
+/* Of complex numbers: both parts are moved.  A product of two has the same bits in either order, NaN apart. */
+static void team_tree_complex(cg_text *w, int k, ir_dtype t, cg_helpers *h) {
+    const char *type = cg_ctype(t), *op = k == IR_KIND_SUM ? "add" : "mul";
+    h->scalar[k == IR_KIND_SUM ? IR_ADD : IR_MUL][t][t] = true;
+    cg_open(w, "TIGA_FN %s tiga_team_%s_%s(unsigned mask, %s v)", type, ir_kind_text((ir_kind)k), ir_dtype_text(t),
+            type);
+    cg_line(w, "#pragma unroll");
+    cg_open(w, "for (int d = 8; d > 0; d /= 2)");
+    cg_line(w, "%s other;", type);
+    cg_line(w, "other.re = __shfl_xor_sync(mask, v.re, d, 16);");
+    cg_line(w, "other.im = __shfl_xor_sync(mask, v.im, d, 16);");
+    cg_line(w, "v = tiga_%s_%s(v, other);", op, ir_dtype_text(t));
+    cg_close(w, "");
+    cg_line(w, "%s first;", type);
+    cg_line(w, "first.re = __shfl_sync(mask, v.re, 0, 16);");
+    cg_line(w, "first.im = __shfl_sync(mask, v.im, 0, 16);");
+    cg_line(w, "return first;");
+    cg_close(w, "");
+}
+
 static void team_tree(cg_text *w, int k, ir_dtype t, cg_helpers *h) {
     base_arena *arena = base_arena_new();
     BASE_CHECK(arena);
     const char *type = cg_ctype(t), *as = shuffled_as(t), *back = t == IR_BOOL ? " != 0" : "",
                *args[2] = {"v", "other"};
     bool atom;
+    if (ir_dtype_is_complex(t)) {
+        team_tree_complex(w, k, t, h);
+        base_arena_free(arena);
+        return;
+    }
     cg_open(w, "TIGA_FN %s tiga_team_%s_%s(unsigned mask, %s v)", type, ir_kind_text((ir_kind)k), ir_dtype_text(t),
             type);
     cg_line(w, "#pragma unroll");
@@ -280,6 +305,9 @@ static const char prelude[] = "#ifdef __CUDACC_RTC__\n"
                               "#include <math.h>\n"
                               "#include <stdint.h>\n"
                               "#endif\n"
+                              "typedef struct tiga_c64 { float re, im; } tiga_c64;\n"
+                              "typedef struct tiga_c128 { double re, im; } tiga_c128;\n"
+                              "#define TIGA_COMPLEX(type, re, im) type{re, im}\n"
                               "#define TIGA_FN static __device__ __forceinline__\n";
 
 static void banner(cg_text *w, const cg_options *o) {

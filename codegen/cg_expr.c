@@ -71,6 +71,13 @@ const char *cg_const(base_arena *arena, ir_dtype t, ir_scalar_value v) {
         return float_const(arena, (double)v.f, true);
     case IR_F64:
         return float_const(arena, v.d, false);
+    case IR_C64:
+    case IR_C128: {
+        bool single = t == IR_C64;
+        return base_arena_printf(arena, "TIGA_COMPLEX(%s, %s, %s)", cg_ctype(t),
+                                 float_const(arena, single ? (double)v.c[0] : v.z[0], single),
+                                 float_const(arena, single ? (double)v.c[1] : v.z[1], single));
+    }
     case IR_NONE:
     case IR_TUPLE:
     case IR_GRAPH:
@@ -149,6 +156,7 @@ static const char *libm_stem(ir_opcode code) {
     case IR_COSH:
     case IR_TANH:
     case IR_ERF:
+    case IR_HYPOT:
         return ir_op_describe(code)->text;
     default:
         return NULL;
@@ -158,7 +166,7 @@ static const char *libm_stem(ir_opcode code) {
 const char *cg_libm(ir_opcode code, ir_dtype in) {
     static const char *const single[] = {"fmodf",  "rintf", "fabsf",  "powf",  "atan2f", "expf", "expm1f", "logf",
                                          "log1pf", "sqrtf", "floorf", "ceilf", "sinf",   "cosf", "tanf",   "asinf",
-                                         "acosf",  "atanf", "sinhf",  "coshf", "tanhf",  "erff"};
+                                         "acosf",  "atanf", "sinhf",  "coshf", "tanhf",  "erff", "hypotf"};
     const char *stem = libm_stem(code);
     if (!stem || !ir_dtype_is_float(in))
         return NULL;
@@ -211,6 +219,17 @@ static const char *self_compare(base_arena *arena, ir_opcode code, const char *a
 static const char *cast_expr(cg_helpers *h, base_arena *arena, ir_dtype in, ir_dtype out, const char *a, bool *atom) {
     if (in == out)
         return *atom = true, a;
+    if (ir_dtype_is_complex(in)) {
+        h->scalar[IR_CAST][in][out] = *atom = true;
+        return base_arena_printf(arena, "tiga_%s_from_%s(%s)", ir_dtype_text(out), ir_dtype_text(in),
+                                 cg_bare(arena, a));
+    }
+    if (ir_dtype_is_complex(out)) {
+        const char *part = cast_expr(h, arena, in, ir_dtype_part(out), a, atom);
+        *atom = true;
+        return base_arena_printf(arena, "TIGA_COMPLEX(%s, %s, %s)", cg_ctype(out), cg_bare(arena, part),
+                                 out == IR_C64 ? "0.0f" : "0.0");
+    }
     if (ir_dtype_is_half(in) || (ir_dtype_is_half(out) && in == IR_F32)) {
         ir_dtype to = ir_dtype_is_half(in) ? IR_F32 : out;
         h->scalar[IR_CAST][in][to] = true;
@@ -235,6 +254,8 @@ static const char *cast_expr(cg_helpers *h, base_arena *arena, ir_dtype in, ir_d
 
 /* Operations that need a function of ours for this dtype. */
 static bool wants_helper(ir_opcode code, ir_dtype in) {
+    if (ir_dtype_is_complex(in))
+        return true;
     bool is_int = !ir_dtype_is_float(in) && in != IR_BOOL;
     switch ((int)code) {
     case IR_MIN:
@@ -267,10 +288,18 @@ const char *cg_expr(cg_helpers *h, base_arena *arena, ir_opcode code, ir_dtype i
         return base_arena_printf(arena, "%s ? %s : %s", args[0], args[1], args[2]);
     if (code == IR_CAST)
         return cast_expr(h, arena, in, out, args[0], atom);
+    if (code == IR_REAL || code == IR_IMAG)
+        return *atom = true, base_arena_printf(arena, "%s.%s", args[0], code == IR_REAL ? "re" : "im");
+    if (code == IR_COMPLEX) {
+        *atom = true;
+        return base_arena_printf(arena, "TIGA_COMPLEX(%s, %s, %s)", cg_ctype(out), cg_bare(arena, args[0]),
+                                 cg_bare(arena, args[1]));
+    }
     bool binary = ir_op_describe(code)->cls != IR_CLASS_UNARY;
     const char *f = cg_libm(code, in);
     if (wants_helper(code, in)) {
         h->scalar[code][in][out] = true;
+        h->math = h->math || (code == IR_DIV && ir_dtype_is_complex(in));
         f = base_arena_printf(arena, "tiga_%s_%s", ir_op_describe(code)->text, ir_dtype_text(in));
     } else if (f) {
         h->math = true;
@@ -296,13 +325,34 @@ const char *cg_expr(cg_helpers *h, base_arena *arena, ir_opcode code, ir_dtype i
 typedef struct template {
     ir_opcode code;
     unsigned types; /* for which dtypes this text is */
-    const char *text; /* @T the C type, @U its unsigned twin, @N the dtype's name, @Z and @O zero and one */
+    const char
+        *text; /* @T the C type, @U its unsigned twin, @P a part of it, @N the dtype's name, @Z and @O zero and one,
+                         @F fabs */
 }
 template;
 
-enum { SIGNED = 1, UNSIGNED = 2, INTS = 3, FLOATS = 4 };
+enum { SIGNED = 1, UNSIGNED = 2, INTS = 3, FLOATS = 4, COMPLEXES = 8 };
 
 static const template templates[] = {
+    {IR_ADD, COMPLEXES, "TIGA_FN @T tiga_add_@N(@T a, @T b) { return TIGA_COMPLEX(@T, a.re + b.re, a.im + b.im); }\n"},
+    {IR_SUB, COMPLEXES, "TIGA_FN @T tiga_sub_@N(@T a, @T b) { return TIGA_COMPLEX(@T, a.re - b.re, a.im - b.im); }\n"},
+    {IR_MUL, COMPLEXES,
+     "TIGA_FN @T tiga_mul_@N(@T a, @T b) {\n"
+     "    return TIGA_COMPLEX(@T, a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re);\n"
+     "}\n"},
+    {IR_DIV, COMPLEXES,
+     "TIGA_FN @T tiga_div_@N(@T a, @T b) {\n"
+     "    const bool first = @F(b.re) >= @F(b.im), zero = b.re == 0 && b.im == 0;\n"
+     "    const @P p = first ? b.re : b.im, q = first ? b.im : b.re, r = q / p;\n"
+     "    const @P x = first ? a.re : a.im, y = first ? a.im : a.re;\n"
+     "    const @P s = zero ? @F(b.re) : p + q * r, re = zero ? a.re : x + y * r;\n"
+     "    const @P im = zero ? a.im : first ? a.im - a.re * r : a.im * r - a.re;\n"
+     "    return TIGA_COMPLEX(@T, re / s, im / s);\n"
+     "}\n"},
+    {IR_NEG, COMPLEXES, "TIGA_FN @T tiga_neg_@N(@T a) { return TIGA_COMPLEX(@T, -a.re, -a.im); }\n"},
+    {IR_CONJ, COMPLEXES, "TIGA_FN @T tiga_conj_@N(@T a) { return TIGA_COMPLEX(@T, a.re, -a.im); }\n"},
+    {IR_EQ, COMPLEXES, "TIGA_FN bool tiga_eq_@N(@T a, @T b) { return a.re == b.re && a.im == b.im; }\n"},
+    {IR_NE, COMPLEXES, "TIGA_FN bool tiga_ne_@N(@T a, @T b) { return a.re != b.re || a.im != b.im; }\n"},
     {IR_ADD, INTS, "TIGA_FN @T tiga_add_@N(@T a, @T b) { return (@T)((@U)a + (@U)b); }\n"},
     {IR_SUB, INTS, "TIGA_FN @T tiga_sub_@N(@T a, @T b) { return (@T)((@U)a - (@U)b); }\n"},
     {IR_MUL, INTS, "TIGA_FN @T tiga_mul_@N(@T a, @T b) { return (@T)((@U)a * (@U)b); }\n"},
@@ -345,6 +395,7 @@ static const template templates[] = {
      "}\n"},
 };
 
+static const char *name_of_fabs(ir_dtype t) { return ir_dtype_bytes(ir_dtype_part(t)) == 4 ? "fabsf" : "fabs"; }
 static const char *unsigned_of(ir_dtype t) { return t == IR_I64 ? "uint64_t" : "uint32_t"; }
 static const char *zero_of(ir_dtype t) { return t == IR_F32 ? "0.0f" : t == IR_F64 ? "0.0" : "0"; }
 static const char *one_of(ir_dtype t) { return t == IR_F32 ? "1.0f" : t == IR_F64 ? "1.0" : "1"; }
@@ -364,6 +415,12 @@ static void expand(base_str *out, const char *text, ir_dtype t) {
             break;
         case 'U':
             base_str_add(out, unsigned_of(t));
+            break;
+        case 'P':
+            base_str_add(out, cg_ctype(ir_dtype_part(t)));
+            break;
+        case 'F':
+            base_str_add(out, name_of_fabs(t));
             break;
         case 'N':
             base_str_add(out, ir_dtype_text(t));
@@ -415,15 +472,26 @@ static void emit_cast(base_str *out, ir_dtype in, ir_dtype to) {
     base_arena_free(x.arena);
 }
 
+static void emit_complex_cast(base_str *out, ir_dtype in, ir_dtype to) {
+    const char *c = cg_ctype(to), *part = cg_ctype(ir_dtype_part(to));
+    base_str_addf(out, "TIGA_FN %s tiga_%s_from_%s(%s a) { return TIGA_COMPLEX(%s, (%s)a.re, (%s)a.im); }\n", c,
+                  ir_dtype_text(to), ir_dtype_text(in), cg_ctype(in), c, part, part);
+}
+
 static void emit_scalar(cg_text *w, const cg_helpers *h, ir_opcode code, ir_dtype in, ir_dtype to) {
     if (code == IR_CAST) {
-        if (ir_dtype_is_half(in) || ir_dtype_is_half(to))
+        if (ir_dtype_is_complex(in))
+            emit_complex_cast(w->out, in, to);
+        else if (ir_dtype_is_half(in) || ir_dtype_is_half(to))
             cg_half_cast(w->out, in, to, h->cuda);
         else
             emit_cast(w->out, in, to);
         return;
     }
-    unsigned family = ir_dtype_is_float(in) ? FLOATS : in == IR_U8 ? UNSIGNED : SIGNED;
+    unsigned family = ir_dtype_is_float(in)     ? FLOATS
+                      : ir_dtype_is_complex(in) ? COMPLEXES
+                      : in == IR_U8             ? UNSIGNED
+                                                : SIGNED;
     for (size_t i = 0; i < sizeof templates / sizeof *templates; ++i)
         if (templates[i].code == code && (templates[i].types & family))
             expand(w->out, templates[i].text, in);

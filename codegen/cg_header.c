@@ -47,6 +47,8 @@ static void document(const ir_module *m, const ir_func *kernel, const ir_func *l
     for (size_t i = 0; i < loop->n_params; ++i) {
         const ir_param *p = &loop->params[i];
         const char *type = p->type.dtype == IR_BOOL ? "uint8_t (0 or 1)" : cg_storage(p->type.dtype);
+        if (ir_dtype_is_half(p->type.dtype))
+            type = base_arena_printf(arena, "%s (the bits of %s)", type, ir_dtype_text(p->type.dtype));
         base_str_addf(&s, "\n  %s%s: %s, %s", p->name, shape_text(arena, loop, p), type, role_words(p->role));
     }
     base_str_addf(&s,

@@ -16,6 +16,8 @@ static int64_t width_of(const ir_op *loop) {
     return v == 16 || v == 8 || v == 4 ? v : 0;
 }
 
+static bool has_vectors(ir_dtype t) { return t != IR_BOOL && !ir_dtype_is_complex(t); }
+
 static cg_vec_class class_of(const cg_loop *c, const ir_op *loop, ir_id id) {
     return c->site[id].region == loop->region ? (cg_vec_class)c->site[id].vec : CG_SAME;
 }
@@ -58,7 +60,7 @@ static bool classify_elementwise(cg_loop *c, const ir_op *loop, ir_id id) {
     ir_dtype in = ir_at(c->f, op->args[op->code == IR_SELECT ? 1 : 0])->type.dtype, out = op->type.dtype;
     unsigned char bytes = in == IR_BOOL ? 0 : (unsigned char)ir_dtype_bytes(in);
     if (ir_op_describe(op->code)->cls == IR_CLASS_COMPARE)
-        return bytes >= 4 && (c->site[id].mask_bytes = bytes);
+        return bytes >= 4 && has_vectors(in) && (c->site[id].mask_bytes = bytes);
     if (op->code == IR_AND || op->code == IR_OR || op->code == IR_NOT) {
         for (uint32_t i = 0; i < op->n_args; ++i) {
             const cg_site *s = &c->site[op->args[i]];
@@ -67,7 +69,7 @@ static bool classify_elementwise(cg_loop *c, const ir_op *loop, ir_id id) {
         }
         return (c->site[id].mask_bytes = c->site[op->args[0]].mask_bytes) != 0;
     }
-    if (in == IR_BOOL || out == IR_BOOL)
+    if (in == IR_BOOL || out == IR_BOOL || ir_dtype_is_complex(in) || ir_dtype_is_complex(out))
         return false;
     if (op->code == IR_SELECT && class_of(c, loop, op->args[0]) == CG_VECTOR)
         return c->site[op->args[0]].mask_bytes == bytes;
@@ -81,9 +83,9 @@ static bool classify_load(cg_loop *c, const ir_op *loop, ir_id id) {
         return false;
     if (steps_by_one(c, loop, op->args, op->n_args, &same)) {
         c->site[id].vec = same ? CG_SAME : CG_VECTOR;
-        return same || op->type.dtype != IR_BOOL;
+        return same || has_vectors(op->type.dtype);
     }
-    if (op->type.dtype == IR_BOOL || class_of(c, loop, op->args[0]) != CG_SOURCE)
+    if (!has_vectors(op->type.dtype) || class_of(c, loop, op->args[0]) != CG_SOURCE)
         return false;
     c->site[id].vec = CG_VECTOR;
     return steps_by_one(c, loop, op->args + 1, op->n_args - 1, &same) && same;
@@ -93,7 +95,7 @@ static bool classify_load(cg_loop *c, const ir_op *loop, ir_id id) {
 static bool is_slot_access(const cg_loop *c, const ir_op *loop, ir_id id) {
     const ir_op *op = ir_at(c->f, id);
     const ir_type *t = op->code == IR_READ || op->code == IR_SET ? &ir_at(c->f, op->args[0])->type : NULL;
-    return t && t->rank == 1 && t->dim[0] == IR_N_PARTIALS && t->dtype != IR_BOOL &&
+    return t && t->rank == 1 && t->dim[0] == IR_N_PARTIALS && has_vectors(t->dtype) &&
            class_of(c, loop, op->args[1]) == CG_SLOT;
 }
 
@@ -113,14 +115,14 @@ static bool classify_place(cg_loop *c, const ir_op *loop, ir_id id) {
         c->site[id].vec = same ? CG_SAME : CG_VECTOR;
     if (op->code == IR_READ && same)
         return true;
-    return loop->code == IR_LANES && !same && t != IR_BOOL;
+    return loop->code == IR_LANES && !same && has_vectors(t);
 }
 
 static bool classify_accum(cg_loop *c, const ir_op *loop, const ir_op *op) {
     const ir_op *partials = ir_at(c->f, op->args[0]);
     ir_kind k = ir_kind_of(partials);
     cg_vec_class value = class_of(c, loop, op->args[2]);
-    if (k == IR_KIND_ARGMIN || k == IR_KIND_ARGMAX || partials->type.dtype == IR_BOOL)
+    if (k == IR_KIND_ARGMIN || k == IR_KIND_ARGMAX || !has_vectors(partials->type.dtype))
         return false;
     return is_lane_argument(c, loop, op->args[1]) && (value == CG_SAME || value == CG_VECTOR);
 }
@@ -155,7 +157,7 @@ static bool classify(cg_loop *c, const ir_op *loop, ir_id id) {
         return classify_place(c, loop, id);
     case IR_STORE:
         return steps_by_one(c, loop, op->args, op->n_args - 1, &same) && !same &&
-               ir_at(c->f, op->args[op->n_args - 1])->type.dtype != IR_BOOL;
+               has_vectors(ir_at(c->f, op->args[op->n_args - 1])->type.dtype);
     case IR_ACCUM:
         return classify_accum(c, loop, op);
     default:
@@ -195,7 +197,7 @@ bool cg_in_registers(cg_loop *c, ir_id var, cg_piece **out, size_t *n) {
     const ir_op *op = ir_at(c->f, var);
     int64_t size = cg_elements(c, var, c->tile_width), width = 0, count;
     *n = 0;
-    if (op->type.rank != 1 || op->type.dtype == IR_BOOL || size <= 0 ||
+    if (op->type.rank != 1 || !has_vectors(op->type.dtype) || size <= 0 ||
         (op->type.dim[0] == IR_DIM_TILE && !c->tile_width))
         return false;
     for (ir_id id = 1; id < c->f->n_ops; ++id) {

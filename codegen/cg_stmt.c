@@ -456,6 +456,11 @@ void cg_statement(cg_loop *c, ir_id id) {
     case IR_COSH:
     case IR_TANH:
     case IR_ERF:
+    case IR_CONJ:
+    case IR_REAL:
+    case IR_IMAG:
+    case IR_COMPLEX:
+    case IR_HYPOT:
     case IR_EQ:
     case IR_NE:
     case IR_LT:

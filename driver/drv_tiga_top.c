@@ -97,6 +97,9 @@ int drv_print_top(tiga_context *ctx, const char *name, const tiga_array *a, int6
     (void)ctx;
     if (a->rank != 1)
         return drv_complain(EXIT_INPUT, "--top wants one number per row; '%s' has rank %d", name, (int)a->rank);
+    if (a->dtype == TIGA_C64 || a->dtype == TIGA_C128)
+        return drv_complain(EXIT_INPUT, "--top: complex numbers have no order; '%s' is %s", name,
+                            drv_dtype_text(a->dtype));
     if (n > a->shape[0])
         n = a->shape[0];
     row *top = base_alloc_zero(sizeof *top * (size_t)n);

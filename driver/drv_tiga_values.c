@@ -54,10 +54,39 @@ static void store(void *data, int64_t k, int32_t dtype, double d, int64_t i) {
     case TIGA_F32:
         ((float *)data)[k] = (float)d;
         break;
+    case TIGA_C64:
+        ((tiga_c64 *)data)[k] = (tiga_c64){(float)d, 0};
+        break;
+    case TIGA_C128:
+        ((tiga_c128 *)data)[k] = (tiga_c128){d, 0};
+        break;
     default:
         ((double *)data)[k] = d;
         break;
     }
+}
+
+static bool is_complex(int32_t dtype) { return dtype == TIGA_C64 || dtype == TIGA_C128; }
+
+/* "1.5", "-2i", "1.5-2i" */
+static bool parse_complex(const char *text, tiga_c128 *out) {
+    char *end;
+    *out = (tiga_c128){0, 0};
+    double first = strtod(text, &end);
+    if (end == text)
+        return false;
+    if (end[0] == 'i' && !end[1]) {
+        out->im = first;
+        return true;
+    }
+    out->re = first;
+    if (!*end)
+        return true;
+    const char *rest = end;
+    if (*rest != '+' && *rest != '-')
+        return false;
+    out->im = strtod(rest, &end);
+    return end != rest && end[0] == 'i' && !end[1];
 }
 
 static bool parse_number(const char *text, int32_t dtype, double *d, int64_t *i) {
@@ -124,16 +153,24 @@ static int64_t count(const tiga_array *a) {
 /* ---- kinds of values ----------------------------------------------------------------------------------------------- */
 static int fill(tiga_context *ctx, const tiga_field_info *f, const char *text, const drv_value_source *from,
                 tiga_array *out) {
-    double d;
-    int64_t i;
-    if (!parse_number(text, f->dtype, &d, &i))
+    double d = 0;
+    int64_t i = 0;
+    tiga_c128 z = {0, 0};
+    bool complex = is_complex(f->dtype);
+    if (complex ? !parse_complex(text, &z) : !parse_number(text, f->dtype, &d, &i))
         return drv_complain(EXIT_INPUT, "'%s' is neither a .npy file nor a value of type %s (for '%s')", text,
                             drv_dtype_text(f->dtype), f->text);
     int code = new_array(ctx, f, from, out);
     if (code)
         return code;
-    for (int64_t k = 0, n = count(out); k < n; k++)
-        store(out->data, k, f->dtype, d, i);
+    for (int64_t k = 0, n = count(out); k < n; k++) {
+        if (f->dtype == TIGA_C64)
+            ((tiga_c64 *)out->data)[k] = (tiga_c64){(float)z.re, (float)z.im};
+        else if (complex)
+            ((tiga_c128 *)out->data)[k] = z;
+        else
+            store(out->data, k, f->dtype, d, i);
+    }
     return EXIT_OK;
 }
 
@@ -156,10 +193,17 @@ static int from_stored(tiga_context *ctx, const tiga_field_info *f, const drv_va
         return drv_complain(EXIT_INPUT, "'@' is one value per edge of the graph file; '%s' is not", f->text);
     if (!from->stored || !from->stored->data)
         return drv_complain(EXIT_INPUT, "'%s=@': the graph file has no values", f->name);
+    const tiga_array *have = from->stored;
+    if (is_complex(f->dtype)) {
+        tiga_status converted = tiga_array_convert(ctx, have, f->dtype, out);
+        return converted ? drv_complain_status(ctx, converted) : EXIT_OK;
+    }
+    if (is_complex(have->dtype))
+        return drv_complain(EXIT_INPUT, "'%s=@': the values of the graph file are complex (%s), '%s' is %s", f->name,
+                            drv_dtype_text(have->dtype), f->name, drv_dtype_text(f->dtype));
     int code = new_array(ctx, f, from, out);
     if (code)
         return code;
-    const tiga_array *have = from->stored;
     bool whole = have->dtype == TIGA_BOOL || integer_limits(have->dtype, &(int64_t){0}, &(int64_t){0});
     tiga_array wide; /* exact: every float type fits into f64 */
     tiga_status s = tiga_array_convert(ctx, have, whole ? TIGA_I64 : TIGA_F64, &wide);

@@ -162,11 +162,6 @@ bool fe_dtype_of(fe_lower *l, const fe_type *t, ir_dtype *out) {
     const char *text = t->dtype->text;
     if (ir_dtype_from_text(text, strlen(text), out))
         return true;
-    if (fe_later_find(text, "type")) {
-        fe_label(l->c, fe_report(l->c, FE_E0810, t->dtype_span, "type %s is not supported yet", text),
-                 "f16, bf16, f32, f64, i8, u8, i32, i64 and bool are");
-        return false;
-    }
     base_diag *d = fe_report(l->c, FE_E0213, t->dtype_span, "unknown type '%s'", text);
     fe_nearest near = {.wanted = text};
     for (int k = 0; k < IR_DTYPE_COUNT; k++)

@@ -116,7 +116,7 @@ ir_id fe_elementwise(fe_lower *l, base_span span, ir_opcode code, const ir_id *a
             return 0;
         type.space = type.space > t->space ? type.space : t->space;
     }
-    type.dtype = ir_op_describe(code)->cls == IR_CLASS_COMPARE ? IR_BOOL : fe_type_at(l, args[n - 1])->dtype;
+    type.dtype = ir_elementwise_dtype(code, fe_type_at(l, args[n - 1])->dtype);
     return fe_put(l, span, code, type, args, n);
 }
 
@@ -136,7 +136,9 @@ static ir_id constant(fe_lower *l, base_span span, ir_dtype t, ir_scalar_value v
 
 ir_id fe_float(fe_lower *l, base_span span, ir_dtype t, double v) {
     ir_scalar_value x = {.i = 0};
-    if (t == IR_F32)
+    if (ir_dtype_is_complex(t))
+        x = ir_eval(IR_CAST, IR_F64, t, &(ir_scalar_value){.d = v});
+    else if (t == IR_F32)
         x.f = (float)v;
     else
         x.d = v;
@@ -144,7 +146,8 @@ ir_id fe_float(fe_lower *l, base_span span, ir_dtype t, double v) {
 }
 
 ir_id fe_number(fe_lower *l, base_span span, ir_dtype t, int64_t v) {
-    return ir_dtype_is_float(t) ? fe_float(l, span, t, (double)v) : constant(l, span, t, (ir_scalar_value){.i = v});
+    return ir_dtype_is_float(t) || ir_dtype_is_complex(t) ? fe_float(l, span, t, (double)v)
+                                                          : constant(l, span, t, (ir_scalar_value){.i = v});
 }
 
 ir_id fe_cast(fe_lower *l, base_span span, ir_dtype t, ir_id a) {

@@ -70,7 +70,7 @@ typedef struct fe_type {
 } fe_type;
 
 /* Does an expression consist of literals only?  Then it takes the type of what stands beside it. */
-typedef enum fe_lit { FE_LIT_NO, FE_LIT_INT, FE_LIT_FLOAT } fe_lit;
+typedef enum fe_lit { FE_LIT_NO, FE_LIT_INT, FE_LIT_FLOAT, FE_LIT_IMAG } fe_lit;
 
 typedef enum fe_expr_kind {
     FE_EXPR_BAD,
@@ -281,7 +281,16 @@ void fe_end_of_stmt(fe_parser *p);
 void fe_parse_reducer(fe_parser *p, fe_decl *d); /* parse_reducer.c: the body */
 
 /* ---- funcs.c: the tables of functions and reducers --------------------------------------------------------------- */
-typedef enum fe_class { FE_NUM, FE_FLOAT, FE_INT, FE_BOOL, FE_ANY } fe_class; /* dtypes a function takes */
+typedef enum fe_class { /* dtypes a function takes */
+                        FE_NUM, /* what has an order */
+                        FE_FLOAT,
+                        FE_INT,
+                        FE_BOOL,
+                        FE_ANY,
+                        FE_LINEAR, /* numbers, complex ones too */
+                        FE_QUOTIENT, /* floats and complex numbers */
+                        FE_COMPLEX
+} fe_class;
 typedef enum fe_form {
     FE_MAP, /* one operation, operands of one dtype */
     FE_SUGAR, /* several operations, operands of one dtype */
@@ -440,8 +449,13 @@ ir_id fe_lower_value(fe_lower *l, const fe_expr *e, ir_dtype want); /* the same,
 bool fe_lower_unify(fe_lower *l, const fe_expr *const *e, size_t n, ir_dtype want, ir_id *out); /* one dtype */
 bool fe_class_has(fe_class k, ir_dtype t);
 const char *fe_class_text(fe_class k);
+static inline bool fe_class_is_fraction(fe_class k) { return k == FE_FLOAT || k == FE_QUOTIENT; } /* no integers */
 /* args.c: arguments into slots by the list of parameters ("x a?"); NULL where left out. */
 bool fe_match_args(fe_lower *l, const fe_expr *call, const char *params, const fe_expr **slots);
+
+/* lower_complex.c */
+ir_id fe_complex_function(fe_lower *l, base_span span, ir_opcode code, ir_id z); /* abs exp log sqrt conj real imag */
+ir_id fe_complex_of(fe_lower *l, const fe_expr *e, ir_dtype t, const fe_expr **slots); /* c64(re, im) */
 
 /* lower_call.c, lower_fn.c, lower_reduce.c, lower_kernel_call.c */
 ir_id fe_lower_call(fe_lower *l, const fe_expr *e, ir_dtype want);

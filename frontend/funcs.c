@@ -17,12 +17,17 @@ static const fe_reducer REDUCERS[] = {
 };
 
 static const fe_later LATER[] = {
-    {"conj", FE_E0811, "function"},    {"real", FE_E0811, "function"},        {"imag", FE_E0811, "function"},
-    {"stencil", FE_E0812, "function"}, {"radius", FE_E0812, "function"},      {"knn", FE_E0812, "function"},
-    {"dense", FE_E0812, "function"},   {"triangular", FE_E0812, "function"},  {"segments", FE_E0812, "function"},
-    {"join", FE_E0812, "function"},    {"von_neumann", FE_E0812, "function"}, {"moore", FE_E0812, "function"},
-    {"var", FE_E0805, "reducer"},      {"std", FE_E0805, "reducer"},          {"c64", FE_E0810, "type"},
-    {"c128", FE_E0810, "type"},
+    {"stencil", FE_E0812, "function"},
+    {"radius", FE_E0812, "function"},
+    {"knn", FE_E0812, "function"},
+    {"dense", FE_E0812, "function"},
+    {"triangular", FE_E0812, "function"},
+    {"segments", FE_E0812, "function"},
+    {"join", FE_E0812, "function"},
+    {"von_neumann", FE_E0812, "function"},
+    {"moore", FE_E0812, "function"},
+    {"var", FE_E0805, "reducer"},
+    {"std", FE_E0805, "reducer"},
 };
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))

@@ -105,6 +105,9 @@ static void lex_number(lexer *x) {
         }
         skip_digits(x);
     }
+    bool imaginary = s[x->at] == 'i' && !is_letter(s[x->at + 1]) && !is_digit(s[x->at + 1]);
+    if (imaginary)
+        x->at++;
     if (is_letter(s[x->at])) {
         bad_number(x, begin, "numbers are decimal, like 12 or 1.5e-3; write a product with '*'");
         return;
@@ -113,7 +116,7 @@ static void lex_number(lexer *x) {
         bad_number(x, begin, "more than 1000 digits");
         return;
     }
-    push(x, is_float ? FE_TOK_FLOAT : FE_TOK_INT, begin, NULL);
+    push(x, imaginary ? FE_TOK_IMAGINARY : is_float ? FE_TOK_FLOAT : FE_TOK_INT, begin, NULL);
 }
 
 /* Bytes that begin no token, taken together up to the next space or known byte. */

@@ -6,14 +6,14 @@
 /* ---- one dtype for all operands ---------------------------------------------------------------------------------- */
 static bool operands(fe_lower *l, const fe_expr *e, const fe_func *f, const fe_expr *const *x, size_t n, ir_dtype want,
                      ir_id *out) {
-    if (!fe_lower_unify(l, x, n, f->cls == FE_FLOAT && !ir_dtype_is_float(want) ? IR_NONE : want, out))
+    if (!fe_lower_unify(l, x, n, fe_class_is_fraction(f->cls) && !fe_class_has(f->cls, want) ? IR_NONE : want, out))
         return false;
     ir_dtype t = fe_type_at(l, out[0])->dtype;
     if (fe_class_has(f->cls, t))
         return true;
     base_diag *d =
         fe_report(l->c, FE_E0210, e->span, "'%s' takes %s, not %s", f->text, fe_class_text(f->cls), ir_dtype_text(t));
-    if (f->cls == FE_FLOAT && fe_class_has(FE_INT, t))
+    if (fe_class_is_fraction(f->cls) && fe_class_has(FE_INT, t))
         fe_label(l->c, d, "cast it: f32(...)");
     return false;
 }
@@ -82,6 +82,8 @@ static ir_id lower_map(fe_lower *l, const fe_expr *e, const fe_func *f, const fe
         n++;
     if (!operands(l, e, f, slots, n, want, x))
         return 0;
+    if (ir_dtype_is_complex(fe_type_at(l, x[0])->dtype) && f->form == FE_MAP)
+        return fe_complex_function(l, e->span, f->code, x[0]);
     return f->form == FE_SUGAR ? lower_sugar(l, e, f, x, n) : fe_elementwise(l, e->span, f->code, x, n);
 }
 
@@ -250,12 +252,21 @@ static ir_id lower_builtin(fe_lower *l, const fe_expr *e, const fe_func *f, ir_d
 
 /* ---- casts, unknown functions ------------------------------------------------------------------------------------ */
 static ir_id lower_cast(fe_lower *l, const fe_expr *e, ir_dtype t) {
-    const fe_expr *slots[1];
-    if (!fe_match_args(l, e, "x", slots))
+    const fe_expr *slots[2] = {0};
+    if (!fe_match_args(l, e, ir_dtype_is_complex(t) ? "re im?" : "x", slots))
         return 0;
-    bool to_float = ir_dtype_is_float(t) || ir_dtype_is_half(t);
-    bool exact = slots[0]->lit == FE_LIT_INT ? t != IR_BOOL : slots[0]->lit == FE_LIT_FLOAT && to_float;
-    return fe_cast(l, e->span, t, fe_lower_value(l, slots[0], exact ? t : IR_NONE));
+    if (slots[1])
+        return fe_complex_of(l, e, t, slots);
+    bool to_float = ir_dtype_is_float(t) || ir_dtype_is_half(t) || ir_dtype_is_complex(t);
+    bool exact = slots[0]->lit == FE_LIT_IMAG  ? ir_dtype_is_complex(t)
+                 : slots[0]->lit == FE_LIT_INT ? t != IR_BOOL
+                                               : slots[0]->lit == FE_LIT_FLOAT && to_float;
+    ir_id x = fe_lower_value(l, slots[0], exact ? t : IR_NONE);
+    if (!x || ir_cast_defined(fe_type_at(l, x)->dtype, t))
+        return fe_cast(l, e->span, t, x);
+    fe_label(l->c, fe_report(l->c, FE_E0210, slots[0]->span, "a complex number cannot become %s", ir_dtype_text(t)),
+             "take real(x), imag(x) or abs(x)");
+    return 0;
 }
 
 static ir_id unknown_function(fe_lower *l, const fe_expr *e) {
@@ -263,11 +274,6 @@ static ir_id unknown_function(fe_lower *l, const fe_expr *e) {
     const fe_later *later = fe_later_find(text, "function");
     if (later) {
         fe_report(l->c, later->id, e->name_span, "%s is not supported yet", text);
-        return 0;
-    }
-    if (fe_later_find(text, "type")) {
-        fe_label(l->c, fe_report(l->c, FE_E0810, e->name_span, "type %s is not supported yet", text),
-                 "f16, bf16, f32, f64, i8, u8, i32, i64 and bool are");
         return 0;
     }
     base_diag *d = fe_report(l->c, FE_E0202, e->name_span, "unknown function '%s'", text);

@@ -23,13 +23,20 @@ bool fe_class_has(fe_class k, ir_dtype t) {
         return t == IR_BOOL;
     case FE_ANY:
         return t < IR_DTYPE_COUNT;
+    case FE_LINEAR:
+        return is_float || is_int || ir_dtype_is_complex(t);
+    case FE_QUOTIENT:
+        return is_float || ir_dtype_is_complex(t);
+    case FE_COMPLEX:
+        return ir_dtype_is_complex(t);
     }
     return false;
 }
 
 const char *fe_class_text(fe_class k) {
-    static const char *const TEXTS[] = {"numbers", "floats (f32, f64)", "integers (i8, u8, i32, i64)", "bool",
-                                        "any type"};
+    static const char *const TEXTS[] = {
+        "real numbers", "floats (f32, f64)", "integers (i8, u8, i32, i64)", "bool",
+        "any type",     "numbers",           "floats and complex numbers",  "complex numbers (c64, c128)"};
     return TEXTS[k];
 }
 
@@ -77,14 +84,35 @@ static ir_id int_literal(fe_lower *l, const fe_expr *e, base_span span, bool min
     return fe_number(l, span, t, minus ? (int64_t)(0 - v) : (int64_t)v);
 }
 
+static ir_id imaginary_literal(fe_lower *l, const fe_expr *e, base_span span, bool minus, ir_dtype t) {
+    ir_dtype part = ir_dtype_part(t);
+    char *text = base_arena_strndup(l->c->arena, l->c->source + e->span.begin, e->span.end - e->span.begin - 1);
+    double v = parse_float(text, part);
+    if (isinf(v)) {
+        fe_report(l->c, FE_E0211, span, "this number is too large for %s", ir_dtype_text(t));
+        return 0;
+    }
+    return fe_map2(l, span, IR_COMPLEX, fe_float(l, span, part, 0), fe_float(l, span, part, minus ? -v : v));
+}
+
 static ir_id literal(fe_lower *l, const fe_expr *e, base_span span, bool minus, ir_dtype t) {
+    if (e->lit == FE_LIT_IMAG)
+        return imaginary_literal(l, e, span, minus, t);
     return ir_dtype_is_float(t) ? float_literal(l, e, span, minus, t) : int_literal(l, e, span, minus, t);
 }
+
+/* With nothing beside it. */
+static ir_dtype of_literals(fe_lit lit) { return lit == FE_LIT_IMAG ? IR_C64 : lit == FE_LIT_FLOAT ? IR_F32 : IR_I64; }
 
 /* The dtype that an expression of literals takes; IR_NONE after a complaint. */
 static ir_dtype literal_type(fe_lower *l, const fe_expr *e, ir_dtype want) {
     if (want == IR_NONE)
-        return e->lit == FE_LIT_FLOAT ? IR_F32 : IR_I64;
+        return of_literals(e->lit);
+    if (e->lit == FE_LIT_IMAG && !ir_dtype_is_complex(want)) {
+        fe_label(l->c, fe_report(l->c, FE_E0211, e->span, "an imaginary literal cannot become %s", ir_dtype_text(want)),
+                 "cast the other side: c64(...)");
+        return IR_NONE;
+    }
     if (want == IR_BOOL) {
         fe_label(l->c, fe_report(l->c, FE_E0211, e->span, "a number cannot become bool"), "write true or false");
         return IR_NONE;
@@ -102,7 +130,10 @@ static ir_dtype literal_type(fe_lower *l, const fe_expr *e, ir_dtype want) {
 static void mixed(fe_lower *l, const fe_expr *a, ir_dtype s, const fe_expr *b, ir_dtype t) {
     const char *x = ir_dtype_text(s), *y = ir_dtype_text(t);
     base_diag *d = fe_report(l->c, FE_E0203, b->span, "%s and %s do not mix", x, y);
-    fe_label(l->c, d, "is %s; cast one side, %s(...) or %s(...)", y, x, y);
+    if (ir_dtype_is_complex(s) == ir_dtype_is_complex(t))
+        fe_label(l->c, d, "is %s; cast one side, %s(...) or %s(...)", y, x, y);
+    else
+        fe_label(l->c, d, "is %s; make the real side complex, %s(...)", y, ir_dtype_is_complex(s) ? x : y);
     fe_note_at(l->c, d, a->span, "the other side is %s", x);
 }
 
@@ -130,7 +161,7 @@ bool fe_lower_unify(fe_lower *l, const fe_expr *const *e, size_t n, ir_dtype wan
         }
     }
     if (t == IR_NONE && ok)
-        t = want != IR_NONE ? want : lit == FE_LIT_FLOAT ? IR_F32 : IR_I64;
+        t = want != IR_NONE && (lit != FE_LIT_IMAG || ir_dtype_is_complex(want)) ? want : of_literals(lit);
     for (size_t i = 0; i < n && ok; i++) {
         if (e[i]->lit != FE_LIT_NO)
             out[i] = fe_lower_value(l, e[i], t);
@@ -317,10 +348,10 @@ static ir_id lower_unary(fe_lower *l, const fe_expr *e, ir_dtype want) {
         return 0;
     ir_dtype t = fe_type_at(l, a)->dtype;
     bool minus = e->op == FE_TOK_MINUS;
-    if (!fe_class_has(minus ? FE_NUM : FE_BOOL, t)) {
+    if (!fe_class_has(minus ? FE_LINEAR : FE_BOOL, t)) {
         fe_label(l->c,
                  fe_report(l->c, FE_E0210, e->span, "'%s' takes %s, not %s", fe_tok_text(e->op),
-                           fe_class_text(minus ? FE_NUM : FE_BOOL), ir_dtype_text(t)),
+                           fe_class_text(minus ? FE_LINEAR : FE_BOOL), ir_dtype_text(t)),
                  minus ? "'not' is for bool" : "compare it: x != 0");
         return 0;
     }
@@ -336,13 +367,13 @@ operator;
 static operator operator_of(fe_tok_kind k) {
     switch ((int)k) {
     case FE_TOK_PLUS:
-        return (operator){IR_ADD, FE_NUM};
+        return (operator){IR_ADD, FE_LINEAR};
     case FE_TOK_MINUS:
-        return (operator){IR_SUB, FE_NUM};
+        return (operator){IR_SUB, FE_LINEAR};
     case FE_TOK_STAR:
-        return (operator){IR_MUL, FE_NUM};
+        return (operator){IR_MUL, FE_LINEAR};
     case FE_TOK_SLASH:
-        return (operator){IR_DIV, FE_FLOAT};
+        return (operator){IR_DIV, FE_QUOTIENT};
     case FE_TOK_PERCENT:
         return (operator){IR_REM, FE_NUM};
     case FE_TOK_CARET:
@@ -370,8 +401,12 @@ static void wrong_class(fe_lower *l, const fe_expr *e, fe_class cls, ir_dtype t)
                  "write f32(a) / f32(b), or div(a, b)");
         return;
     }
-    fe_report(l->c, FE_E0210, e->name_span, "'%s' takes %s, not %s", fe_tok_text(e->op), fe_class_text(cls),
-              ir_dtype_text(t));
+    base_diag *d = fe_report(l->c, FE_E0210, e->name_span, "'%s' takes %s, not %s", fe_tok_text(e->op),
+                             fe_class_text(cls), ir_dtype_text(t));
+    if (cls == FE_NUM && ir_dtype_is_complex(t) && e->op != FE_TOK_PERCENT)
+        fe_label(l->c, d,
+                 e->op == FE_TOK_CARET ? "write exp(y * log(x)), or a literal power 2, 3, 4"
+                                       : "complex numbers have no order; compare abs(x) or real(x)");
 }
 
 /* x ^ 2, 3, 4 with a literal exponent; 0 otherwise. */
@@ -388,8 +423,8 @@ static ir_id power(fe_lower *l, const fe_expr *e, int n, ir_dtype want) {
     if (!a)
         return 0;
     ir_dtype t = fe_type_at(l, a)->dtype;
-    if (!fe_class_has(FE_NUM, t)) {
-        wrong_class(l, e, FE_NUM, t);
+    if (!fe_class_has(FE_LINEAR, t)) {
+        wrong_class(l, e, FE_LINEAR, t);
         return 0;
     }
     ir_id square = fe_map2(l, e->span, IR_MUL, a, a);
@@ -486,6 +521,8 @@ ir_id fe_lower_expr(fe_lower *l, const fe_expr *e, ir_dtype want) {
     }
     if (ir_dtype_is_half(want)) /* numbers are computed in f32; the place rounds */
         want = IR_F32;
+    if (ir_dtype_is_complex(want) && e->lit != FE_LIT_NO && e->lit != FE_LIT_IMAG) /* 2 beside a complex number */
+        return fe_cast(l, e->span, want, fe_lower_expr(l, e, ir_dtype_part(want)));
     if (e->lit != FE_LIT_NO && (want = literal_type(l, e, want)) == IR_NONE)
         return 0;
     l->depth++;

@@ -122,7 +122,8 @@ static bool lower_args(call *k) {
         ir_dtype t;
         if (p->is_graph)
             continue;
-        k->args[i] = fe_dtype_of(l, &p->type, &t) ? fe_lower_value(l, k->given[i], t) : 0;
+        k->args[i] =
+            fe_dtype_of(l, &p->type, &t) ? fe_settle(l, k->given[i]->span, t, fe_lower_value(l, k->given[i], t)) : 0;
         ok &= k->args[i] != 0;
         if (!k->args[i] || fe_type_at(l, k->args[i])->dtype == t)
             continue;

@@ -51,13 +51,13 @@ static bool operands(fe_lower *l, const fe_expr *e, const fe_reducer *r, const f
     *n = r->kind == IR_KIND_SOFTMAX ? 2 : slots[0] ? 1 : 0;
     if (*n == 0)
         return true;
-    if (!fe_lower_unify(l, slots, *n, r->cls == FE_FLOAT ? IR_F32 : IR_NONE, out))
+    if (!fe_lower_unify(l, slots, *n, fe_class_is_fraction(r->cls) ? IR_F32 : IR_NONE, out))
         return false;
     ir_dtype t = fe_type_at(l, out[0])->dtype;
     if (!fe_class_has(r->cls, t)) {
         base_diag *d = fe_report(l->c, FE_E0210, slots[0]->span, "reduce %s takes %s, not %s", r->text,
                                  fe_class_text(r->cls), ir_dtype_text(t));
-        if (r->cls == FE_FLOAT && fe_class_has(FE_INT, t))
+        if (fe_class_is_fraction(r->cls) && fe_class_has(FE_INT, t))
             fe_label(l->c, d, "cast it: f32(...)");
         return false;
     }

@@ -52,6 +52,7 @@ static const char *found(fe_parser *p) {
         return base_arena_printf(p->c->arena, "'%s'", t->name->text);
     case FE_TOK_INT:
     case FE_TOK_FLOAT:
+    case FE_TOK_IMAGINARY:
         return "a number";
     default:
         return base_arena_printf(p->c->arena, "'%s'", fe_tok_text(t->kind));

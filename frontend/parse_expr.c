@@ -34,10 +34,12 @@ static fe_lit lit_of_call(const fe_expr *e) {
     size_t from = f->form == FE_SELECT ? 1 : 0;
     if (e->n_args <= from || (f->form == FE_PICK && e->n_args != 2))
         return FE_LIT_NO;
-    fe_lit lit = f->cls == FE_FLOAT ? FE_LIT_FLOAT : FE_LIT_INT;
+    if (f->cls == FE_COMPLEX)
+        return FE_LIT_NO;
+    fe_lit lit = fe_class_is_fraction(f->cls) ? FE_LIT_FLOAT : FE_LIT_INT;
     for (size_t i = from; i < e->n_args; i++)
         lit = e->args[i].name ? FE_LIT_NO : wider(lit, e->args[i].value->lit);
-    return lit;
+    return lit == FE_LIT_IMAG ? FE_LIT_NO : lit; /* abs(3 + 4i) is real */
 }
 
 /* ---- primaries --------------------------------------------------------------------------------------------------- */
@@ -129,8 +131,9 @@ static fe_expr *parse_primary(fe_parser *p) {
     switch ((int)t->kind) {
     case FE_TOK_INT:
     case FE_TOK_FLOAT:
+    case FE_TOK_IMAGINARY:
         e = new_expr(p, FE_EXPR_NUMBER, fe_next(p)->span);
-        e->lit = t->kind == FE_TOK_INT ? FE_LIT_INT : FE_LIT_FLOAT;
+        e->lit = t->kind == FE_TOK_INT ? FE_LIT_INT : t->kind == FE_TOK_FLOAT ? FE_LIT_FLOAT : FE_LIT_IMAG;
         return e;
     case FE_TOK_TRUE:
     case FE_TOK_FALSE:

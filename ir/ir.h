@@ -51,6 +51,8 @@ const char *ir_dtype_text(ir_dtype t);          /* "f32" */
 size_t ir_dtype_bytes(ir_dtype t);
 bool ir_dtype_is_float(ir_dtype t);             /* f32 f64: those that are computed with */
 bool ir_dtype_is_half(ir_dtype t);              /* f16 bf16: stored; arithmetic is done in f32 */
+bool ir_dtype_is_complex(ir_dtype t);           /* c64 c128 */
+ir_dtype ir_dtype_part(ir_dtype t);             /* of a complex type f32 or f64; others as they are */
 bool ir_dtype_is_int(ir_dtype t);               /* integers, bool is none */
 void ir_dtype_limits(ir_dtype t, int64_t *least, int64_t *most); /* what .i of a value may be; not of f32 f64 */
 bool ir_dtype_from_text(const char *text, size_t n, ir_dtype *out);
@@ -128,6 +130,8 @@ typedef union ir_scalar_value {
     int64_t i; /* BOOL and integers; F16 BF16: the 16 bits */
     float f;   /* F32 */
     double d;  /* F64 */
+    float c[2];   /* C64: real and imaginary part */
+    double z[2];  /* C128 */
 } ir_scalar_value;
 
 typedef enum ir_attr_key {
@@ -313,6 +317,14 @@ bool ir_grad_reaches_result(const ir_module *m, const ir_func *f, size_t param, 
 ir_scalar_value ir_eval(ir_opcode code, ir_dtype dtype, ir_dtype result, const ir_scalar_value *args);
 /* Is `code` defined on operands of this dtype? */
 bool ir_eval_defined(ir_opcode code, ir_dtype dtype);
+/* May a value of one type be cast to the other?  Complex numbers become no real ones. */
+bool ir_cast_defined(ir_dtype from, ir_dtype to);
+/* The dtype of the result of an elementwise operation but cast, from the dtype of its last operand. */
+ir_dtype ir_elementwise_dtype(ir_opcode code, ir_dtype operand);
+/* Real and imaginary part of a complex constant, and the other way. */
+ir_scalar_value ir_part(ir_dtype t, ir_scalar_value v, int which);
+ir_scalar_value ir_complex(ir_dtype t, ir_scalar_value re, ir_scalar_value im);
+bool ir_scalar_same(ir_dtype t, ir_scalar_value a, ir_scalar_value b); /* bit for bit */
 bool ir_kind_is_primitive(ir_kind k); /* sum prod min max and or */
 ir_opcode ir_kind_opcode(ir_kind k); /* of a primitive kind: the operation that combines */
 ir_scalar_value ir_kind_identity(ir_kind k, ir_dtype t); /* primitive kinds */

@@ -62,8 +62,7 @@ ir_id ir_emit_elementwise(ir_builder *b, ir_opcode code, const ir_id *args, size
         if (t->space > type.space)
             type.space = t->space;
     }
-    if (cls == IR_CLASS_COMPARE)
-        type.dtype = IR_BOOL;
+    type.dtype = ir_elementwise_dtype(code, type.dtype);
     return ir_emit(b, code, type, args, n_args);
 }
 

@@ -1,12 +1,12 @@
 /* The one evaluator of scalar operations.  Every result is what ir_ops.def says, to the last bit, and nothing here is
  * undefined behaviour: integers go through unsigned arithmetic, casts check their range first. */
-#include "ir/ir.h"
+#include "ir/ir_private.h"
 
 #include <math.h>
 #include <string.h>
 
 /* ---- which operation is defined on which type ---- */
-typedef enum domain { ON_NONE, ON_ANY, ON_EQUAL, ON_NUMBERS, ON_FLOATS, ON_BOOL } domain;
+typedef enum domain { ON_NONE, ON_ANY, ON_EQUAL, ON_LINEAR, ON_NUMBERS, ON_COMPLEX, ON_FLOATS, ON_BOOL } domain;
 
 static domain domain_of(ir_opcode code) {
     switch (code) {
@@ -20,11 +20,16 @@ static domain domain_of(ir_opcode code) {
     case IR_SUB:
     case IR_MUL:
     case IR_DIV:
+    case IR_NEG:
+        return ON_LINEAR;
+    case IR_CONJ:
+    case IR_REAL:
+    case IR_IMAG:
+        return ON_COMPLEX;
     case IR_REM:
     case IR_POW:
     case IR_MIN:
     case IR_MAX:
-    case IR_NEG:
     case IR_ABS:
     case IR_SIGN:
     case IR_LT:
@@ -33,6 +38,8 @@ static domain domain_of(ir_opcode code) {
     case IR_GE:
         return ON_NUMBERS;
     case IR_ATAN2:
+    case IR_COMPLEX:
+    case IR_HYPOT:
     case IR_EXP:
     case IR_EXPM1:
     case IR_LOG:
@@ -130,8 +137,12 @@ bool ir_eval_defined(ir_opcode code, ir_dtype dtype) {
         return true;
     case ON_EQUAL:
         return !ir_dtype_is_half(dtype);
+    case ON_LINEAR:
+        return ir_dtype_is_float(dtype) || ir_dtype_is_int(dtype) || ir_dtype_is_complex(dtype);
     case ON_NUMBERS:
         return ir_dtype_is_float(dtype) || ir_dtype_is_int(dtype);
+    case ON_COMPLEX:
+        return ir_dtype_is_complex(dtype);
     case ON_FLOATS:
         return ir_dtype_is_float(dtype);
     case ON_BOOL:
@@ -227,6 +238,8 @@ static int64_t eval_int(ir_opcode code, ir_dtype t, int64_t a, int64_t b) {
             return a > b || isnan(a) ? a : b;                                                                          \
         if (code == IR_ATAN2)                                                                                          \
             return F(atan2)(a, b);                                                                                     \
+        if (code == IR_HYPOT)                                                                                          \
+            return F(hypot)(a, b);                                                                                     \
         if (code == IR_NEG)                                                                                            \
             return -a;                                                                                                 \
         if (code == IR_ABS)                                                                                            \
@@ -311,9 +324,14 @@ static float from_half(ir_dtype t, ir_scalar_value v) {
 static int64_t to_half(ir_dtype t, float x) { return t == IR_F16 ? base_f16_from_f32(x) : base_bf16_from_f32(x); }
 
 static ir_scalar_value cast(ir_dtype from, ir_dtype to, ir_scalar_value v) {
-    ir_scalar_value r = {.i = 0};
+    ir_scalar_value r = {.z = {0, 0}};
     if (from == to)
         return v;
+    if (ir_dtype_is_complex(from) || ir_dtype_is_complex(to)) {
+        ir_dtype part = ir_dtype_part(from);
+        ir_scalar_value re = ir_part(from, v, 0), im = ir_part(from, v, 1);
+        return ir_complex(to, cast(part, ir_dtype_part(to), re), cast(part, ir_dtype_part(to), im));
+    }
     if (ir_dtype_is_half(from)) { /* a 16-bit float goes and comes by way of f32 */
         r.f = from_half(from, v);
         return cast(IR_F32, to, r);
@@ -336,7 +354,7 @@ static ir_scalar_value cast(ir_dtype from, ir_dtype to, ir_scalar_value v) {
 }
 
 ir_scalar_value ir_eval(ir_opcode code, ir_dtype dtype, ir_dtype result, const ir_scalar_value *args) {
-    ir_scalar_value r = {.i = 0};
+    ir_scalar_value r = {.z = {0, 0}};
     ir_class cls = ir_op_describe(code)->cls;
     if (!ir_eval_defined(code, dtype))
         BASE_BUG("%s is not defined on %s", ir_op_describe(code)->text, ir_dtype_text(dtype));
@@ -344,6 +362,10 @@ ir_scalar_value ir_eval(ir_opcode code, ir_dtype dtype, ir_dtype result, const i
         return args[0].i ? args[1] : args[2];
     if (code == IR_CAST)
         return cast(dtype, result, args[0]);
+    if (code == IR_COMPLEX)
+        return ir_complex(result, args[0], args[1]);
+    if (ir_dtype_is_complex(dtype))
+        return ir_eval_complex(code, dtype, args);
     if (cls == IR_CLASS_COMPARE) {
         r.i = compare(code, dtype, args);
         return r;
@@ -360,7 +382,7 @@ ir_scalar_value ir_eval(ir_opcode code, ir_dtype dtype, ir_dtype result, const i
 
 /* ---- reducers ---- */
 static ir_scalar_value number(ir_dtype t, double x) {
-    ir_scalar_value v = {.d = x};
+    ir_scalar_value v = {.z = {x, 0}};
     return cast(IR_F64, t, v); /* infinities saturate to the limits of integers */
 }
 
@@ -419,9 +441,19 @@ bool ir_arg_better(ir_kind k, ir_dtype t, ir_scalar_value v, int64_t e, ir_scala
     return compare(IR_EQ, t, pair) && e < best_e;
 }
 
+bool ir_scalar_same(ir_dtype t, ir_scalar_value a, ir_scalar_value b) {
+    if (t == IR_F32)
+        return !memcmp(&a.f, &b.f, sizeof a.f);
+    if (t == IR_F64)
+        return !memcmp(&a.d, &b.d, sizeof a.d);
+    if (ir_dtype_is_complex(t))
+        return !memcmp(&a, &b, ir_dtype_bytes(t));
+    return a.i == b.i;
+}
+
 /* ---- memory ---- */
 ir_scalar_value ir_load_scalar(ir_dtype t, const void *array, int64_t index) {
-    ir_scalar_value v = {.i = 0};
+    ir_scalar_value v = {.z = {0, 0}};
     const unsigned char *p = (const unsigned char *)array + (size_t)index * ir_dtype_bytes(t);
     if (t == IR_BOOL) {
         v.i = *p != 0;

@@ -73,6 +73,23 @@ static bool parse_operands(ir_parser *p, draft *d) {
 }
 
 /* ---- constants ---- */
+static bool read_scalar(ir_dtype t, const char *text, ir_scalar_value *out);
+
+/* "1.5 -2": both parts in quotes */
+static bool read_complex(ir_dtype t, const char *text, ir_scalar_value *out) {
+    char re[64];
+    size_t n = strcspn(text, " ");
+    ir_scalar_value part[2];
+    if (n >= sizeof re || !text[n])
+        return false;
+    memcpy(re, text, n);
+    re[n] = 0;
+    if (!read_scalar(ir_dtype_part(t), re, &part[0]) || !read_scalar(ir_dtype_part(t), text + n + 1, &part[1]))
+        return false;
+    *out = ir_complex(t, part[0], part[1]);
+    return true;
+}
+
 static bool read_scalar(ir_dtype t, const char *text, ir_scalar_value *out) {
     char *end;
     *out = (ir_scalar_value){.i = 0};
@@ -84,6 +101,8 @@ static bool read_scalar(ir_dtype t, const char *text, ir_scalar_value *out) {
         out->i = text[0] == 't';
         return true;
     }
+    if (ir_dtype_is_complex(t))
+        return read_complex(t, text, out);
     if (ir_dtype_is_half(t)) {
         if (!base_parse_f32(text, strlen(text), &out->f))
             return false;
@@ -114,7 +133,7 @@ static bool apply_value(ir_parser *p, ir_op *op, const ir_token *value) {
 
 /* ---- attributes ---- */
 static bool parse_bits(ir_parser *p, draft *d) {
-    if (p->token.kind != IR_TOKEN_NUMBER && p->token.kind != IR_TOKEN_NAME)
+    if (p->token.kind != IR_TOKEN_NUMBER && p->token.kind != IR_TOKEN_NAME && p->token.kind != IR_TOKEN_QUOTED)
         return ir_parse_expected(p, "a number");
     d->value = p->token;
     d->has_value = true;

@@ -80,7 +80,13 @@ void ir_print_scalar(ir_dtype t, ir_scalar_value v, base_str *out) {
         base_str_add_f64(out, v.d);
     else if (ir_dtype_is_half(t))
         base_str_add_f32(out, ir_eval(IR_CAST, t, IR_F32, &v).f);
-    else if (t == IR_BOOL)
+    else if (ir_dtype_is_complex(t)) {
+        base_str_add(out, "\"");
+        ir_print_scalar(ir_dtype_part(t), ir_part(t, v, 0), out);
+        base_str_add(out, " ");
+        ir_print_scalar(ir_dtype_part(t), ir_part(t, v, 1), out);
+        base_str_add(out, "\"");
+    } else if (t == IR_BOOL)
         base_str_add(out, v.i ? "true" : "false");
     else
         base_str_addf(out, "%" PRId64, v.i);

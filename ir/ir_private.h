@@ -13,6 +13,9 @@ bool ir_attr_from_text(const char *text, ir_attr_key *out);
 
 ir_attr *ir_put_attr(ir_module *m, ir_op *op, ir_attr_key key); /* finds or adds, kept in order of the keys */
 
+/* ir_eval_complex.c: operations on complex numbers but select, cast and complex. */
+ir_scalar_value ir_eval_complex(ir_opcode code, ir_dtype t, const ir_scalar_value *args);
+
 /* ir_interp.c: offsets and sources are in order; otherwise why not. */
 bool ir_graph_check(const ir_graph_data *g, bool square, base_str *why);
 

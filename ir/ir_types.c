@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-typedef enum family { FAMILY_BOOL, FAMILY_INT, FAMILY_UINT, FAMILY_FLOAT, FAMILY_HALF } family;
+typedef enum family { FAMILY_BOOL, FAMILY_INT, FAMILY_UINT, FAMILY_FLOAT, FAMILY_HALF, FAMILY_COMPLEX } family;
 
 static const struct {
     const char *text;
@@ -28,6 +28,9 @@ static bool is_of(ir_dtype t, family f) { return t < IR_DTYPE_COUNT && dtypes[t]
 bool ir_dtype_is_float(ir_dtype t) { return is_of(t, FAMILY_FLOAT); }
 bool ir_dtype_is_half(ir_dtype t) { return is_of(t, FAMILY_HALF); }
 bool ir_dtype_is_int(ir_dtype t) { return is_of(t, FAMILY_INT) || is_of(t, FAMILY_UINT); }
+
+bool ir_dtype_is_complex(ir_dtype t) { return is_of(t, FAMILY_COMPLEX); }
+ir_dtype ir_dtype_part(ir_dtype t) { return t == IR_C64 ? IR_F32 : t == IR_C128 ? IR_F64 : t; }
 
 void ir_dtype_limits(ir_dtype t, int64_t *least, int64_t *most) {
     bool is_signed = is_of(t, FAMILY_INT);

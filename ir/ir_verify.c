@@ -92,10 +92,11 @@ bool ir_check_elementwise(ir_check *c, const ir_op *op) {
             want.space = t.space;
     }
     want.dtype = ir_check_arg(c, op, op->n_args - 1)->type.dtype;
-    if (ir_op_describe(op->code)->cls == IR_CLASS_COMPARE)
-        want.dtype = IR_BOOL;
-    if (op->code == IR_CAST)
-        want.dtype = op->type.dtype < IR_DTYPE_COUNT ? op->type.dtype : IR_F32;
+    if (op->code == IR_CAST && op->type.dtype < IR_DTYPE_COUNT && !ir_cast_defined(want.dtype, op->type.dtype))
+        return ir_check_fail(c, "a complex number cannot become %s", ir_dtype_text(op->type.dtype));
+    want.dtype = op->code != IR_CAST               ? ir_elementwise_dtype(op->code, want.dtype)
+                 : op->type.dtype < IR_DTYPE_COUNT ? op->type.dtype
+                                                   : IR_F32;
     return ir_check_type_is(c, op, want);
 }
 
@@ -211,7 +212,8 @@ static bool check_attr_form(ir_check *c, const ir_op *op, const ir_attr *a) {
             return true;
         return ir_check_fail(c, "attribute '%s' is not a dimension", ir_attr_text(a->key));
     case IR_FORM_BITS:
-        if (op->type.dtype >= IR_DTYPE_COUNT || ir_dtype_is_float(op->type.dtype))
+        if (op->type.dtype >= IR_DTYPE_COUNT || ir_dtype_is_float(op->type.dtype) ||
+            ir_dtype_is_complex(op->type.dtype))
             return true;
         ir_dtype_limits(op->type.dtype, &least, &most);
         return (a->v.i >= least && a->v.i <= most) ||

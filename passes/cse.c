@@ -38,7 +38,7 @@ static bool pure(const ir_func *f, const ir_op *op) {
 static bool swaps(const ir_func *f, const ir_op *op) {
     return (op->code == IR_ADD || op->code == IR_MUL || op->code == IR_AND || op->code == IR_OR || op->code == IR_EQ ||
             op->code == IR_NE || op->code == IR_MIN || op->code == IR_MAX) &&
-           !ir_dtype_is_float(ir_at(f, op->args[0])->type.dtype);
+           (ir_dtype_is_int(ir_at(f, op->args[0])->type.dtype) || ir_at(f, op->args[0])->type.dtype == IR_BOOL);
 }
 
 static uint32_t mix(uint32_t h, uint64_t v) { return (h ^ (uint32_t)v ^ (uint32_t)(v >> 32)) * 16777619u; }
@@ -60,10 +60,6 @@ static uint32_t hash(const ir_func *f, const ir_op *op) {
     return (h ^ h >> 15) % BUCKETS;
 }
 
-static bool same_value(ir_dtype t, ir_scalar_value a, ir_scalar_value b) {
-    return t == IR_F32 ? !memcmp(&a.f, &b.f, sizeof a.f) : t == IR_F64 ? !memcmp(&a.d, &b.d, sizeof a.d) : a.i == b.i;
-}
-
 static bool same_attrs(const ir_op *a, const ir_op *b) {
     if (a->n_attrs != b->n_attrs)
         return false;
@@ -72,7 +68,7 @@ static bool same_attrs(const ir_op *a, const ir_op *b) {
         if (!y || x->i != y->i || memcmp(&x->d, &y->d, sizeof x->d) || !x->word != !y->word ||
             (x->word && strcmp(x->word, y->word)))
             return false;
-        if (x->key == IR_ATTR_VALUE && !same_value(a->type.dtype, x->v, y->v))
+        if (x->key == IR_ATTR_VALUE && !ir_scalar_same(a->type.dtype, x->v, y->v))
             return false;
     }
     return true;

@@ -23,6 +23,8 @@ static bool is_const(const folder *s, const ir_op *op, uint32_t i, double x) {
     if (a->code != IR_CONST)
         return false;
     ir_scalar_value v = ir_find_attr(a, IR_ATTR_VALUE)->v;
+    if (ir_dtype_is_complex(a->type.dtype) || ir_dtype_is_half(a->type.dtype))
+        return false;
     double d = a->type.dtype == IR_F32 ? (double)v.f : v.d;
     if (ir_dtype_is_float(a->type.dtype))
         return d == x && !signbit(d) == !signbit(x);
@@ -46,7 +48,8 @@ static ir_id become_const(folder *s, ir_op *op, ir_scalar_value v) {
 
 static ir_id become_int(folder *s, ir_op *op, int64_t v) { return become_const(s, op, (ir_scalar_value){.i = v}); }
 
-static bool is_float(const ir_op *op) { return ir_dtype_is_float(op->type.dtype); }
+/* Of a type without NaN and -0.0? */
+static bool is_float(const ir_op *op) { return !ir_dtype_is_int(op->type.dtype) && op->type.dtype != IR_BOOL; }
 
 /* The other operand when one is x. */
 static ir_id neutral(const folder *s, const ir_op *op, double x) {
@@ -130,7 +133,20 @@ static ir_id fold_select(folder *s, ir_op *op) {
     return 0;
 }
 
-static ir_id fold_cast(folder *s, ir_op *op) { return take(s, op, 0); }
+/* Also to f32 and back to the 16-bit float that it was. */
+static ir_id fold_cast(folder *s, ir_op *op) {
+    const ir_op *a = arg(s, op, 0);
+    if (a->code == IR_CAST && a->type.dtype == IR_F32 && ir_dtype_is_half(op->type.dtype))
+        return ir_type_equal(&arg(s, a, 0)->type, &op->type) ? a->args[0] : take(s, op, 0);
+    return take(s, op, 0);
+}
+
+/* A part of what was put together. */
+static ir_id fold_part(folder *s, ir_op *op) {
+    const ir_op *a = arg(s, op, 0);
+    ir_id part = a->code == IR_COMPLEX ? a->args[op->code == IR_IMAG] : 0;
+    return part && ir_type_equal(&ir_at(s->f, part)->type, &op->type) ? part : 0;
+}
 
 /* Also of a constant, which is the same in every element. */
 static ir_id fold_broadcast(folder *s, ir_op *op) {
@@ -180,18 +196,33 @@ static ir_id fold_irreflexive(folder *s, ir_op *op) { return fold_equal(s, op, f
 
 typedef ir_id rule(folder *s, ir_op *op); /* the value to use instead, or 0; may change the operation in place */
 static rule *const rules[IR_OP_COUNT] = {
-    [IR_ADD] = fold_add,         [IR_SUB] = fold_sub,
-    [IR_MUL] = fold_mul,         [IR_DIV] = fold_div,
-    [IR_REM] = fold_rem,         [IR_POW] = fold_pow,
-    [IR_MIN] = fold_same,        [IR_MAX] = fold_same,
-    [IR_AND] = fold_and,         [IR_OR] = fold_or,
-    [IR_NOT] = fold_not,         [IR_NEG] = fold_twice,
-    [IR_ABS] = fold_abs,         [IR_SELECT] = fold_select,
-    [IR_CAST] = fold_cast,       [IR_BROADCAST] = fold_broadcast,
-    [IR_DIMSIZE] = fold_dimsize, [IR_GET] = fold_get,
-    [IR_EQ] = fold_reflexive,    [IR_LE] = fold_reflexive,
-    [IR_GE] = fold_reflexive,    [IR_NE] = fold_irreflexive,
-    [IR_LT] = fold_irreflexive,  [IR_GT] = fold_irreflexive,
+    [IR_ADD] = fold_add,
+    [IR_SUB] = fold_sub,
+    [IR_MUL] = fold_mul,
+    [IR_DIV] = fold_div,
+    [IR_REM] = fold_rem,
+    [IR_POW] = fold_pow,
+    [IR_MIN] = fold_same,
+    [IR_MAX] = fold_same,
+    [IR_AND] = fold_and,
+    [IR_OR] = fold_or,
+    [IR_NOT] = fold_not,
+    [IR_NEG] = fold_twice,
+    [IR_CONJ] = fold_twice,
+    [IR_REAL] = fold_part,
+    [IR_IMAG] = fold_part,
+    [IR_ABS] = fold_abs,
+    [IR_SELECT] = fold_select,
+    [IR_CAST] = fold_cast,
+    [IR_BROADCAST] = fold_broadcast,
+    [IR_DIMSIZE] = fold_dimsize,
+    [IR_GET] = fold_get,
+    [IR_EQ] = fold_reflexive,
+    [IR_LE] = fold_reflexive,
+    [IR_GE] = fold_reflexive,
+    [IR_NE] = fold_irreflexive,
+    [IR_LT] = fold_irreflexive,
+    [IR_GT] = fold_irreflexive,
 };
 
 /* Every operand a constant: ask the evaluator. */

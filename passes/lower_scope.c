@@ -175,8 +175,8 @@ static void set_pure_attr(lower *L, ir_op *op, int64_t attr) {
     } else if (op->code == IR_DIMSIZE) {
         ir_set_int(L->m, op, IR_ATTR_DIM, attr);
     } else if (op->code == IR_CONST) {
-        ir_scalar_value v;
-        memcpy(&v, &attr, sizeof v);
+        ir_scalar_value v = {.i = 0};
+        memcpy(&v, &attr, sizeof attr); /* no complex one, see lower_const */
         ir_set_value(L->m, op, v);
     }
 }
@@ -211,6 +211,11 @@ ir_id lower_pure3(lower *L, ir_opcode code, ir_dtype dtype, ir_id a, ir_id b, ir
 }
 
 ir_id lower_const(lower *L, ir_dtype dtype, ir_scalar_value v) {
+    if (ir_dtype_is_complex(dtype)) {
+        ir_dtype part = ir_dtype_part(dtype);
+        ir_id re = lower_const(L, part, ir_part(dtype, v, 0)), im = lower_const(L, part, ir_part(dtype, v, 1));
+        return lower_pure2(L, IR_COMPLEX, dtype, re, im);
+    }
     ir_scalar_value clean = {.i = 0}; /* equal constants have equal bits, unused bytes included */
     if (dtype == IR_F32)
         clean.f = v.f;
@@ -229,6 +234,8 @@ ir_id lower_number(lower *L, ir_dtype dtype, double v) {
         s.f = (float)v;
     else if (dtype == IR_F64)
         s.d = v;
+    else if (ir_dtype_is_complex(dtype))
+        s = ir_eval(IR_CAST, IR_F64, dtype, &(ir_scalar_value){.d = v});
     else
         s.i = (int64_t)v;
     return lower_const(L, dtype, s);

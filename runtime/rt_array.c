@@ -15,7 +15,9 @@ static const struct {
               [TIGA_F16] = {"f16", 2, 0, 0},
               [TIGA_BF16] = {"bf16", 2, 0, 0},
               [TIGA_I8] = {"i8", 1, INT8_MIN, INT8_MAX},
-              [TIGA_U8] = {"u8", 1, 0, UINT8_MAX}};
+              [TIGA_U8] = {"u8", 1, 0, UINT8_MAX},
+              [TIGA_C64] = {"c64", 8, 0, 0},
+              [TIGA_C128] = {"c128", 16, 0, 0}};
 
 bool rt_dtype_valid(int32_t dtype) { return dtype >= 0 && (size_t)dtype < sizeof dtypes / sizeof *dtypes; }
 bool rt_dtype_is_whole(int32_t dtype) { return rt_dtype_valid(dtype) && dtypes[dtype].most != 0; }
@@ -131,8 +133,14 @@ static int64_t get_whole(const void *p, int32_t dtype, int64_t i) {
     }
 }
 
+static bool is_complex(int32_t dtype) { return dtype == TIGA_C64 || dtype == TIGA_C128; }
+
 static double get_float(const void *p, int32_t dtype, int64_t i) {
     switch (dtype) {
+    case TIGA_C64:
+        return (double)((const tiga_c64 *)p)[i].re;
+    case TIGA_C128:
+        return ((const tiga_c128 *)p)[i].re;
     case TIGA_F16:
         return (double)base_f32_from_f16(((const uint16_t *)p)[i]);
     case TIGA_BF16:
@@ -177,7 +185,16 @@ static void put_f32(void *p, int32_t dtype, int64_t i, float v) {
 static void convert_one(const convert *c, bool whole, int64_t i) {
     int64_t n = whole ? get_whole(c->from, c->from_dtype, i) : 0;
     double x = whole ? (double)n : get_float(c->from, c->from_dtype, i);
-    if (c->to_dtype == TIGA_F64)
+    if (is_complex(c->to_dtype)) {
+        bool single = c->from_dtype == TIGA_C64;
+        double y = !is_complex(c->from_dtype) ? 0
+                   : single                   ? (double)((const tiga_c64 *)c->from)[i].im
+                                              : ((const tiga_c128 *)c->from)[i].im;
+        if (c->to_dtype == TIGA_C64) /* from i64 in one rounding */
+            ((tiga_c64 *)c->to)[i] = (tiga_c64){whole ? (float)n : (float)x, (float)y};
+        else
+            ((tiga_c128 *)c->to)[i] = (tiga_c128){x, y};
+    } else if (c->to_dtype == TIGA_F64)
         ((double *)c->to)[i] = x;
     else if (!rt_dtype_is_whole(c->to_dtype)) /* from i64 to f32 in one rounding */
         put_f32(c->to, c->to_dtype, i, whole ? (float)n : (float)x);
@@ -212,6 +229,9 @@ tiga_status tiga_array_convert(tiga_context *ctx, const tiga_array *a, int32_t d
         return fail_shape(ctx, "tiga_array_convert", a->dtype, a->rank, a->shape);
     if (n_bytes > 0 && !a->data)
         return rt_fail(ctx, TIGA_E_ARGUMENT, "tiga_array_convert: the array has no data");
+    if (is_complex(a->dtype) && rt_dtype_valid(dtype) && !is_complex(dtype))
+        return rt_fail(ctx, TIGA_E_TYPE, "tiga_array_convert: complex numbers (%s) cannot become %s",
+                       tiga_dtype_text(a->dtype), tiga_dtype_text(dtype));
     rt_begin(ctx);
     tiga_array made;
     tiga_status status = tiga_array_new(ctx, dtype, a->rank, a->shape, &made);

@@ -112,11 +112,10 @@ static tiga_status set_dtype(tiga_context *ctx, const char *name, const char *de
     static const struct {
         const char *descr;
         int32_t dtype;
-    } known
-        [] =
-            {{"b1", TIGA_BOOL}, {"i4", TIGA_I32}, {"i8", TIGA_I64},  {"f4", TIGA_F32},
-             {"f8", TIGA_F64},  {"f2", TIGA_F16}, {"u2", TIGA_BF16}, {"i1", TIGA_I8},
-             {"u1", TIGA_U8},   {"V2", TIGA_BF16}}; /* numpy has no bf16: its bits are uint16, or void in files of ml_dtypes */
+    } known[] = {
+        {"b1", TIGA_BOOL},  {"i4", TIGA_I32},  {"i8", TIGA_I64}, {"f4", TIGA_F32}, {"f8", TIGA_F64},
+        {"f2", TIGA_F16},   {"u2", TIGA_BF16}, {"i1", TIGA_I8},  {"u1", TIGA_U8},  {"c8", TIGA_C64},
+        {"c16", TIGA_C128}, {"V2", TIGA_BF16}}; /* numpy has no bf16: its bits are uint16, or void in files of ml_dtypes */
     const char *kind = descr;
     bool big = *descr == '>';
     if (*descr == '<' || *descr == '>' || *descr == '|' || *descr == '=')
@@ -141,8 +140,8 @@ static tiga_status set_dtype(tiga_context *ctx, const char *name, const char *de
                        : TIGA_OK;
         }
     return rt_fail(ctx, TIGA_E_TYPE,
-                   "%s: element type '%s' is not supported; use bool, int8, uint8, int32, int64, float16, float32 or "
-                   "float64 (uint16 holds the bits of bf16)",
+                   "%s: element type '%s' is not supported; use bool, int8, uint8, int32, int64, float16, float32, "
+                   "float64, complex64 or complex128 (uint16 holds the bits of bf16)",
                    name, descr);
 }
 
@@ -241,8 +240,9 @@ tiga_status tiga_array_read_npy(tiga_context *ctx, const char *path, tiga_array 
 
 bool rt_npy_write_header(base_str *s, int32_t dtype, int32_t rank, const int64_t *shape) {
     static const char *const descr[] = {
-        [TIGA_BOOL] = "|b1", [TIGA_I32] = "<i4",  [TIGA_I64] = "<i8", [TIGA_F32] = "<f4", [TIGA_F64] = "<f8",
-        [TIGA_F16] = "<f2",  [TIGA_BF16] = "<u2", [TIGA_I8] = "|i1",  [TIGA_U8] = "|u1"};
+        [TIGA_BOOL] = "|b1", [TIGA_I32] = "<i4", [TIGA_I64] = "<i8",  [TIGA_F32] = "<f4",
+        [TIGA_F64] = "<f8",  [TIGA_F16] = "<f2", [TIGA_BF16] = "<u2", [TIGA_I8] = "|i1",
+        [TIGA_U8] = "|u1",   [TIGA_C64] = "<c8", [TIGA_C128] = "<c16"};
     base_str dict = {0};
     base_str_addf(&dict, "{'descr': '%s', 'fortran_order': False, 'shape': (", descr[dtype]);
     for (int i = 0; i < rank; i++)

@@ -23,8 +23,18 @@ enum {
     TIGA_F16 = 5, /* uint16_t: the bits of an IEEE binary16 */
     TIGA_BF16 = 6, /* uint16_t: the upper half of a float */
     TIGA_I8 = 7,
-    TIGA_U8 = 8
+    TIGA_U8 = 8,
+    TIGA_C64 = 9,  /* tiga_c64 */
+    TIGA_C128 = 10 /* tiga_c128 */
 };
+
+/* Complex numbers, laid out like C's and C++'s own. */
+typedef struct tiga_c64 {
+    float re, im;
+} tiga_c64;
+typedef struct tiga_c128 {
+    double re, im;
+} tiga_c128;
 
 /* What a parameter or a result is indexed by. TIGA_AT_GRAPH marks a program's graph parameter. */
 enum { TIGA_AT_SRC = 0, TIGA_AT_DST = 1, TIGA_AT_NODE = 2, TIGA_AT_EDGE = 3, TIGA_AT_PARAM = 4, TIGA_AT_GRAPH = 5 };

@@ -74,12 +74,13 @@ TIGA_API tiga_array tiga_array_borrow(void *data, int32_t dtype, int32_t rank, c
 TIGA_API void tiga_array_free(tiga_array *a); /* a borrowed array is only reset */
 TIGA_API int64_t tiga_array_bytes(const tiga_array *a);
 /* A new owned array with the elements converted: float to integer truncates and saturates (NaN gives 0), anything to
- * bool is `!= 0`, integers wrap around, floats round to nearest, to and from f16 and bf16 by way of f32. */
+ * bool is `!= 0`, integers wrap around, floats round to nearest, to and from f16 and bf16 by way of f32, real
+ * numbers become complex ones with imaginary part 0.  E_TYPE complex to real. */
 TIGA_API tiga_status tiga_array_convert(tiga_context *ctx, const tiga_array *a, int32_t dtype, tiga_array *out);
 TIGA_API const char *tiga_dtype_text(int32_t dtype); /* "f32"; "unknown" for others */
 TIGA_API int32_t tiga_dtype_bytes(int32_t dtype); /* 4; 0 for others */
-/* numpy files, versions 1 to 3: bool, int8, uint8, int32, int64, float16, float32, float64, little-endian; uint16 and two-byte
- * void are bf16, which numpy does not have (written as uint16: its bits).  Fortran order is turned into C order.  E_FILE cannot read; E_FORMAT malformed or truncated; E_TYPE another element type.  Writing is all or nothing. */
+/* numpy files, versions 1 to 3: bool, int8, uint8, int32, int64, float16, float32, float64, complex64, complex128, little-endian;
+ * uint16 and two-byte void are bf16, which numpy does not have (written as uint16: its bits).  Fortran order is turned into C order.  E_FILE cannot read; E_FORMAT malformed or truncated; E_TYPE another element type.  Writing is all or nothing. */
 TIGA_API tiga_status tiga_array_read_npy(tiga_context *ctx, const char *path, tiga_array *out);
 TIGA_API tiga_status tiga_array_write_npy(tiga_context *ctx, const char *path, const tiga_array *a);
 

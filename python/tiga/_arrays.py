@@ -268,8 +268,8 @@ def _judge(found, dtype, what):
         wants = " and ".join(w for w in (long if wrong_type else "", "C-contiguous" if strided else "") if w)
         raise TypeError(f"{what} is a {order}{found.long} {found.word} of shape {_shape_text(found.shape)}{strides}; it "
                         f"must be {wants}: pass {_advice(found, what, long, wrong_type, strided)}")
-    if found.pointer % dtype.size and _count(found.shape):
-        raise ValueError(f"{what} is not aligned to its {dtype.size}-byte elements; pass a copy of it")
+    if found.pointer % dtype.align and _count(found.shape):
+        raise ValueError(f"{what} is not aligned to its {dtype.align}-byte elements; pass a copy of it")
     return View(found.pointer, dtype, found.shape, found.readonly, found.kind, found.keep)
 
 
@@ -312,6 +312,8 @@ def number(value, dtype, what):
             return _as_bool(value)
         if dtype.python is int:
             return _as_int(value, dtype)
+        if dtype.python is complex:
+            return _as_complex(value, dtype)
         return _as_float(value, dtype)
     except (TypeError, ValueError, OverflowError) as error:
         kind = ValueError if isinstance(error, OverflowError) else TypeError
@@ -319,7 +321,8 @@ def number(value, dtype, what):
 
 
 def _noun(dtype):
-    return {bool: "a bool", int: f"an integer that fits {dtype.name}", float: f"a number that fits {dtype.name}"}[dtype.python]
+    return {bool: "a bool", int: f"an integer that fits {dtype.name}", float: f"a number that fits {dtype.name}",
+            complex: f"a number that fits {dtype.name}"}[dtype.python]
 
 
 def _short(value):
@@ -354,9 +357,22 @@ def _as_float(value, dtype):
     return x
 
 
+def _as_complex(value, dtype):
+    if isinstance(value, (str, bytes, bool)) or not any(hasattr(value, f"__{n}__") for n in ("complex", "float", "index")):
+        raise TypeError
+    if getattr(value, "shape", ()) != ():
+        raise TypeError
+    z = complex(value)
+    cell = dtype.to_c(z)
+    for x, y in ((z.real, cell.re), (z.imag, cell.im)):
+        if x - x == 0 and y - y != 0:
+            raise OverflowError
+    return z
+
+
 def scalar(value, dtype, what):
     """A View of rank 0 holding a Python number."""
-    cell = dtype.ctype(dtype.to_c(number(value, dtype, what)))
+    cell = dtype.cell(number(value, dtype, what))
     return View(C.addressof(cell), dtype, (), True, None, cell)
 
 
@@ -416,9 +432,7 @@ def memory_of(memory, dtype, shape):
     """A memoryview with this element type and shape over a ctypes array of bytes (None: of none)."""
     if memory is None:
         return _empty_memory(dtype, shape)
-    if not shape:
-        return memoryview(memory).cast("B").cast(dtype.letter, shape=())
-    return memoryview(memory).cast("B").cast(dtype.letter, shape=shape)
+    return memoryview(memory).cast("B").cast(dtype.letter, shape=shape + dtype.parts)
 
 
 _nothing = C.create_string_buffer(16)
@@ -428,15 +442,16 @@ def _empty_memory(dtype, shape):
     """memoryview.cast refuses axes of no elements, so this one is made by hand."""
     make = C.pythonapi.PyMemoryView_FromBuffer
     make.restype, make.argtypes = C.py_object, [C.c_void_p]
-    n = len(shape)
+    shape += dtype.parts
+    n, size = len(shape), dtype.align
     sizes = (C.c_ssize_t * max(n, 1))(*shape)
-    strides, step = (C.c_ssize_t * max(n, 1))(), dtype.size
+    strides, step = (C.c_ssize_t * max(n, 1))(), size
     for i in reversed(range(n)):
         strides[i] = step
         step *= shape[i]
     buffer = _PyBuffer()
     C.memset(C.byref(buffer), 0, C.sizeof(buffer))
-    buffer.buf, buffer.itemsize, buffer.ndim = C.addressof(_nothing), dtype.size, n
+    buffer.buf, buffer.itemsize, buffer.ndim = C.addressof(_nothing), size, n
     buffer.format, buffer.shape, buffer.strides = _letters[dtype.code], C.addressof(sizes), C.addressof(strides)
     return make(C.byref(buffer))  # shape and strides are copied, the format is not
 
@@ -444,8 +459,8 @@ def _empty_memory(dtype, shape):
 _letters = {t.code: t.letter.encode() for t in _dtypes.TABLE}
 
 
-def _numbers(value, from_c):
-    return [_numbers(part, from_c) for part in value] if isinstance(value, list) else from_c(value)
+def _numbers(value, depth, from_c):
+    return [_numbers(part, depth - 1, from_c) for part in value] if depth else from_c(value)
 
 
 def finish(array, kind, rank, dtype):
@@ -454,7 +469,7 @@ def finish(array, kind, rank, dtype):
         return array[()] if rank == 0 else array
     if kind == TORCH:
         return array
-    return _numbers(array.tolist(), dtype.from_c) if kind == LIST or rank == 0 else array
+    return _numbers(array.tolist(), rank, dtype.from_c) if kind == LIST or rank == 0 else array
 
 
 # ---- memory of the library, seen from Python ----
@@ -465,7 +480,7 @@ def borrowed(pointer, dtype, count, owner):
     else:
         cells = (C.c_char * (count * dtype.size)).from_address(pointer)
         cells.owner = owner
-        memory = memoryview(cells).cast("B").cast(dtype.letter)
+        memory = memoryview(cells).cast("B").cast(dtype.letter, shape=(count, *dtype.parts))
     memory = memory.toreadonly()
     np = numpy()
-    return memory if np is None else np.frombuffer(memory, dtype.numpy) if count else np.empty(0, dtype.numpy)
+    return memory if np is None else np.frombuffer(memory.cast("B"), dtype.numpy) if count else np.empty(0, dtype.numpy)

@@ -30,17 +30,43 @@ def _from_bf16(bits):
     return struct.unpack("<f", struct.pack("<I", bits << 16))[0]
 
 
+class _Pair32(C.Structure):
+    _fields_ = [("re", C.c_float), ("im", C.c_float)]
+
+
+class _Pair64(C.Structure):
+    _fields_ = [("re", C.c_double), ("im", C.c_double)]
+
+
+def _to_pair32(z):
+    return _Pair32(z.real, z.imag)
+
+
+def _to_pair64(z):
+    return _Pair64(z.real, z.imag)
+
+
+def _from_pair(pair):
+    return complex(*pair)
+
+
 class DType:
     """One element type of the language.  to_c and from_c: between a number and the ctype, which holds the bits of a
     16-bit float.  numpy: its name there, long elsewhere."""
     __slots__ = ("code", "name", "size", "letter", "typestr", "long", "dlpack", "ctype", "python", "numpy", "to_c", "from_c",
-                 "least")
+                 "least", "align", "parts")
 
     def __init__(self, code, name, size, letter, typestr, long, dlpack, ctype, python, numpy=None, to_c=_same, from_c=_same):
         self.code, self.name, self.size, self.letter = code, name, size, letter
         self.typestr, self.long, self.dlpack, self.ctype, self.python = typestr, long, dlpack, ctype, python
         self.numpy, self.to_c, self.from_c = numpy or long, to_c, from_c
+        self.align = size // 2 if python is complex else size
+        self.parts = (2,) if python is complex else ()  # the last axis of its memory, of `letter`s
         self.least = 0 if letter == "B" else -(1 << (8 * size - 1))  # of integers
+
+    def cell(self, x):
+        """One element as a ctypes object."""
+        return self.to_c(x) if self.parts else self.ctype(self.to_c(x))
 
     def accepts(self, long, is_buffer):
         """Does an array whose elements are called so hold this type?  Bits in uint16 do where there is no other way."""
@@ -67,6 +93,8 @@ TABLE = (
     DType(6, "bf16", 2, "H", "u2", "bfloat16", (4, 16), C.c_uint16, float, "uint16", _to_bf16, _from_bf16),
     DType(7, "i8", 1, "b", "i1", "int8", (0, 8), C.c_int8, int),
     DType(8, "u8", 1, "B", "u1", "uint8", (1, 8), C.c_uint8, int),
+    DType(9, "c64", 8, "f", "c8", "complex64", (5, 64), _Pair32, complex, None, _to_pair32, _from_pair),
+    DType(10, "c128", 16, "d", "c16", "complex128", (5, 128), _Pair64, complex, None, _to_pair64, _from_pair),
 )
 BY_CODE = {t.code: t for t in TABLE}
 BY_TYPESTR = {t.typestr: t for t in TABLE}

@@ -191,6 +191,35 @@ program big[A, B](g: graph, a: f32[g.src, A], b: f32[g.src, B]) -> f32[g.dst] {
         self.fails(1, TIGA, "run", "s.tg", "h", "--graph", "g.mtx", "--src", "x=x.npy", "--edge", "w=@", "--dst", "d=300",
                    "--dst", "u=u.npy", "-o", "s=so.npy", says=["300", "i8"])
 
+    def test_complex(self):
+        self.write("c.tg", """kernel c(src x: c64, edge w: c64, param a: c128) -> (s: c64, p: c64, m: c64, e: c64, l: c64, r: c64, d: c128) {
+    let s = reduce sum(edge.w * src.x)
+    return (s = s, p = reduce prod(src.x), m = reduce mean(src.x, empty = 0), e = exp(s / 4), l = log(s), r = sqrt(s),
+            d = a / c128(s))
+}
+""")
+        x = np.array([1 + 2j, -3j, 0.5, -1 - 1j], np.complex64)
+        np.save(self.dir / "cx.npy", x)
+        out = [f"-o{n}={n}.npy" for n in "spmelrd"]
+        self.ok(TIGA, "run", "c.tg", "c", "--graph", "g.mtx", "--src", "x=cx.npy", "--edge", "w=@", "--param", "a=1.5-2i", *out)
+        got = {n: np.load(self.dir / f"{n}.npy") for n in "spmelrd"}
+        self.assertEqual((got["s"].dtype, got["d"].dtype), (np.complex64, np.complex128))
+        s, p, n = np.zeros(3, np.complex64), np.ones(3, np.complex64), np.zeros(3, np.complex64)
+        for r, c, v in zip(ROWS, COLUMNS, VALUES):
+            s[r] += np.complex64(v) * x[c]
+            p[r] *= x[c]
+            n[r] += x[c]
+        with np.errstate(all="ignore"):
+            want = {"s": s, "p": p, "m": n / np.maximum(np.bincount(ROWS, minlength=3), 1), "e": np.exp(s / 4), "l": np.log(s),
+                    "r": np.sqrt(s), "d": (1.5 - 2j) / s.astype(np.complex128)}
+        for name, w in want.items():
+            ok = np.isfinite(w)  # one row is zero: log is -inf there, the quotient infinite
+            np.testing.assert_allclose(got[name][ok], w[ok], rtol=2e-6, err_msg=name)
+            self.assertEqual(np.isfinite(got[name]).tolist(), ok.tolist(), name)
+        for bad in ("1+2", "i", "1+2ij", "x"):
+            self.fails(1, TIGA, "run", "c.tg", "c", "--graph", "g.mtx", "--src", "x=cx.npy", "--edge", "w=@", f"--param=a={bad}", *out,
+                       says=[bad, "c128"])
+
     def test_source(self):
         stats = self.stats("m.tg", *self.base[1:], "--edge", "w=@", "-D", f"F={self.F}", "-O3", "-o", "out.npy")
         np.testing.assert_allclose(np.load(self.dir / "out.npy"), self.want(VALUES), rtol=1e-6)

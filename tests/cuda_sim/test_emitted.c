@@ -58,6 +58,7 @@ static double value(void) {
 }
 
 static void fill(ir_dtype t, void *array, size_t bytes) {
+    t = ir_dtype_part(t);
     for (int64_t i = 0; i < (int64_t)(bytes / ir_dtype_bytes(t)); i++) {
         ir_scalar_value v = {.i = (int64_t)next_random() - (1 << 30)};
         if (t == IR_F32)
@@ -75,6 +76,8 @@ static void fill(ir_dtype t, void *array, size_t bytes) {
 }
 
 static bool same(ir_dtype t, const void *a, const void *b, int64_t i) {
+    if (ir_dtype_is_complex(t))
+        return same(ir_dtype_part(t), a, b, 2 * i) && same(ir_dtype_part(t), a, b, 2 * i + 1);
     size_t n = ir_dtype_bytes(t);
     ir_scalar_value x = ir_load_scalar(t, a, i), y = ir_load_scalar(t, b, i);
     if ((t == IR_F32 && isnan(x.f) && isnan(y.f)) || (t == IR_F64 && isnan(x.d) && isnan(y.d)))

@@ -14,8 +14,8 @@ static void keep(gen *g, ir_id id) {
 
 static ir_dtype random_dtype(diff_rng *r) {
     int64_t k = diff_below(r, 100);
-    static const ir_dtype small[] = {IR_F16, IR_BF16, IR_I8, IR_U8};
-    if (k < 20) return small[k / 5];
+    static const ir_dtype small[] = {IR_F16, IR_BF16, IR_I8, IR_U8, IR_C64, IR_C64, IR_C128};
+    if (k < 28) return small[k / 4];
     return k < 55 ? IR_F32 : k < 67 ? IR_F64 : k < 77 ? IR_I32 : k < 89 ? IR_I64 : IR_BOOL;
 }
 
@@ -87,6 +87,10 @@ static ir_id pick(gen *g) { return g->values[diff_below(g->r, g->n)]; }
 static ir_id cast_to(gen *g, ir_id id, ir_dtype t) {
     ir_type type = type_of(g, id);
     if (type.dtype == t) return id;
+    if (!ir_cast_defined(type.dtype, t)) {
+        type.dtype = ir_dtype_part(type.dtype);
+        return cast_to(g, ir_emit1(&g->b, diff_chance(g->r, 50) ? IR_REAL : IR_IMAG, type, id), t);
+    }
     type.dtype = t;
     return ir_emit1(&g->b, IR_CAST, type, id);
 }
@@ -134,6 +138,7 @@ static void add_elementwise(gen *g) {
 
 static ir_kind primitive_kind(diff_rng *r, ir_dtype t) {
     if (t == IR_BOOL) return diff_chance(r, 50) ? IR_KIND_AND : IR_KIND_OR;
+    if (ir_dtype_is_complex(t)) return diff_chance(r, 60) ? IR_KIND_SUM : IR_KIND_PROD;
     static const ir_kind kinds[] = {IR_KIND_SUM, IR_KIND_SUM, IR_KIND_PROD, IR_KIND_MIN, IR_KIND_MAX};
     return kinds[diff_below(r, 5)];
 }
@@ -161,6 +166,7 @@ static void add_fold(gen *g) {
 static ir_kind reduce_kind(gen *g, ir_dtype t) {
     int64_t k = diff_below(g->r, 100);
     if (t == IR_BOOL) return k < 30 ? IR_KIND_COUNT : k < 60 ? IR_KIND_ANY : k < 90 ? IR_KIND_ALL : primitive_kind(g->r, t);
+    if (ir_dtype_is_complex(t)) return k < 20 ? IR_KIND_MEAN : primitive_kind(g->r, t);
     if (k < 12) return IR_KIND_ARGMIN;
     if (k < 24) return IR_KIND_ARGMAX;
     if (ir_dtype_is_float(t) && k < 34) return IR_KIND_LOGSUMEXP;

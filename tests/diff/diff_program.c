@@ -41,8 +41,8 @@ static ir_type tensor(gen *g, ir_dtype t, int which) {
 
 static ir_dtype random_dtype(diff_rng *r) {
     int64_t k = diff_below(r, 100);
-    static const ir_dtype small[] = {IR_F16, IR_BF16, IR_I8, IR_U8};
-    if (k < 20) return small[k / 5];
+    static const ir_dtype small[] = {IR_F16, IR_BF16, IR_I8, IR_U8, IR_C64, IR_C64, IR_C128};
+    if (k < 28) return small[k / 4];
     return k < 57 ? IR_F32 : k < 69 ? IR_F64 : k < 78 ? IR_I32 : k < 90 ? IR_I64 : IR_BOOL;
 }
 
@@ -51,6 +51,10 @@ static ir_id pick(gen *g) { return g->values[diff_below(g->r, g->n)]; }
 static ir_id cast_to(gen *g, ir_id id, ir_dtype t) {
     ir_type type = type_of(g, id);
     if (type.dtype == t) return id;
+    if (!ir_cast_defined(type.dtype, t)) {
+        type.dtype = ir_dtype_part(type.dtype);
+        return cast_to(g, ir_emit1(&g->b, diff_chance(g->r, 50) ? IR_REAL : IR_IMAG, type, id), t);
+    }
     type.dtype = t;
     return ir_emit1(&g->b, IR_CAST, type, id);
 }
@@ -94,6 +98,7 @@ static void add_elementwise(gen *g) {
 
 static const char *fold_kind(diff_rng *r, ir_dtype t) {
     static const char *const numeric[] = {"sum", "sum", "prod", "min", "max"};
+    if (ir_dtype_is_complex(t)) return diff_chance(r, 60) ? "sum" : "prod";
     return t == IR_BOOL ? (diff_chance(r, 50) ? "and" : "or") : numeric[diff_below(r, 5)];
 }
 
@@ -174,9 +179,10 @@ static void random_call(gen *g) {
 /* A new value of exactly the type of id, made with it. */
 static ir_id same_type_step(gen *g, ir_id id) {
     static const ir_opcode numeric[] = {IR_ADD, IR_SUB, IR_MIN, IR_MAX, IR_MUL};
-    static const ir_opcode logic[] = {IR_AND, IR_OR, IR_EQ};
+    static const ir_opcode logic[] = {IR_AND, IR_OR, IR_EQ}, complex[] = {IR_ADD, IR_SUB, IR_MUL, IR_MUL, IR_DIV};
     ir_type t = type_of(g, id);
-    ir_opcode code = t.dtype == IR_BOOL ? logic[diff_below(g->r, 3)] : numeric[diff_below(g->r, 5)];
+    ir_opcode code = t.dtype == IR_BOOL ? logic[diff_below(g->r, 3)]
+                      : ir_dtype_is_complex(t.dtype) ? complex[diff_below(g->r, 5)] : numeric[diff_below(g->r, 5)];
     if (ir_dtype_is_half(t.dtype)) { /* computed in f32, carried in 16 bits */
         ir_id wide = cast_to(g, id, IR_F32), half = ir_emit_const(&g->b, ir_scalar(IR_F32), (ir_scalar_value){.f = 0.75f});
         return cast_to(g, ir_emit_elementwise(&g->b, IR_MUL, (ir_id[]){wide, half}, 2), t.dtype);

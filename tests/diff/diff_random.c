@@ -45,6 +45,10 @@ static int64_t plain_int(diff_rng *r, ir_dtype t) {
 
 ir_scalar_value diff_value(diff_rng *r, ir_dtype t) {
     ir_scalar_value v = {0};
+    if (ir_dtype_is_complex(t)) {
+        ir_scalar_value re = diff_value(r, ir_dtype_part(t));
+        return ir_complex(t, re, diff_value(r, ir_dtype_part(t)));
+    }
     if (t == IR_BOOL) v.i = diff_below(r, 2);
     else if (ir_dtype_is_int(t)) v.i = plain_int(r, t);
     else if (ir_dtype_is_half(t)) {
@@ -60,6 +64,8 @@ ir_scalar_value diff_value(diff_rng *r, ir_dtype t) {
 }
 
 bool diff_same_bits(ir_dtype t, const void *a, const void *b, int64_t i) {
+    if (ir_dtype_is_complex(t))
+        return diff_same_bits(ir_dtype_part(t), a, b, 2 * i) && diff_same_bits(ir_dtype_part(t), a, b, 2 * i + 1);
     if (t == IR_F32) {
         float x = ((const float *)a)[i], y = ((const float *)b)[i];
         return (x != x && y != y) || (x == y && !signbit(x) == !signbit(y));

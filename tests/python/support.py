@@ -42,6 +42,11 @@ kernel half_sum(src x: f16) -> f16 { return reduce sum(src.x) }
 kernel brain_sum(src x: bf16) -> bf16 { return reduce sum(src.x) }
 kernel i8_sum(src x: i8) -> i8 { return reduce sum(src.x) }
 kernel u8_sum(src x: u8, param a: u8) -> u8 { return reduce sum(src.x + a) }
+kernel c64_sum[F](src x: c64[F], param a: c64) -> c64[F] { return a * reduce sum(src.x) }
+kernel c128_sum(src x: c128) -> (z: c128, size: f64) {
+    let s = reduce sum(src.x)
+    return (z = s, size = abs(s))
+}
 kernel any_of(src x: bool) -> bool { return reduce any(src.x) }
 kernel two(src x: f32, edge w: f32) -> (s: f32, n: i64) { return (s = reduce sum(edge.w * src.x), n = reduce count()) }
 kernel scaled(src x: f32, param a: f32, param k: i64, param on: bool) -> f32 {

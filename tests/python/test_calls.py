@@ -46,6 +46,25 @@ class Kinds(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "fits u8"):
             m.u8_sum(g, x=[1, 2, 3], a=-1)
 
+    def test_complex(self):
+        g, m = triangle(), module()
+        self.assertEqual(m.c64_sum(g, x=[[1 + 2j], [3], [-1j]], a=2j), [[-2 + 2j], [6j], [-4 + 8j]])
+        z, size = m.c128_sum(g, x=[3j, 0, 4])
+        self.assertEqual((z, size), ([4 + 3j, 0, 3j], [5, 0, 3]))
+        for x, a in (([["1"], [0], [0]], 1), ([[1], [0], [0]], 1e39j), ([[1], [0], [0]], "1j")):
+            with self.assertRaisesRegex((TypeError, ValueError), "fits c64"):
+                m.c64_sum(g, x=x, a=a)
+
+    @needs_numpy
+    def test_complex_of_numpy(self):
+        g, m = triangle(), module()
+        x = np.array([1 + 2j, 3, -1j], np.complex64).reshape(3, 1)
+        y = m.c64_sum(g, x=x, a=np.complex64(2j))
+        self.assertEqual((y.dtype, y.shape, y.ravel().tolist()), (np.complex64, (3, 1), [-2 + 2j, 6j, -4 + 8j]))
+        self.assertEqual(m.c64_sum(g, x=np.zeros((3, 0), np.complex64), a=1).shape, (3, 0))
+        with self.assertRaisesRegex(TypeError, "complex128.*complex64"):
+            m.c64_sum(g, x=x.astype(np.complex128), a=1)
+
     @needs_numpy
     def test_small_element_types_of_numpy(self):
         g, m = triangle(), module()

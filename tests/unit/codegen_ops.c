@@ -2,9 +2,7 @@
  * and on NaN, infinities, -0, subnormals and the least integers: the bits of the evaluator. */
 #include "codegen_support.h"
 
-static ir_dtype result_of(ir_opcode code, ir_dtype t) {
-    return ir_op_describe(code)->cls == IR_CLASS_COMPARE ? IR_BOOL : t;
-}
+static ir_dtype result_of(ir_opcode code, ir_dtype t) { return ir_elementwise_dtype(code, t); }
 
 static uint32_t add_param(ir_module *m, ir_func *f, const char *name, ir_role role, ir_dtype t) {
     ir_param p = {.name = base_arena_strdup(m->arena, name),
@@ -47,8 +45,9 @@ static void operations(ir_builder *b, ir_dtype t, uint32_t fa, uint32_t fb, uint
         store(b, name, row, k, ir_emit(b, (ir_opcode)code, ir_scalar(result_of((ir_opcode)code, t)), args, n));
     }
     for (int to = 0; to < IR_DTYPE_COUNT; ++to)
-        store(b, base_arena_printf(b->m->arena, "out_to_%s", ir_dtype_text((ir_dtype)to)), row, k,
-              ir_emit1(b, IR_CAST, ir_scalar((ir_dtype)to), a));
+        if (ir_cast_defined(t, (ir_dtype)to))
+            store(b, base_arena_printf(b->m->arena, "out_to_%s", ir_dtype_text((ir_dtype)to)), row, k,
+                  ir_emit1(b, IR_CAST, ir_scalar((ir_dtype)to), a));
     if (ir_eval_defined(IR_NE, t))
         store(b, "out_self", row, k, ir_emit2(b, IR_NE, ir_scalar(IR_BOOL), a, a));
 }
@@ -83,14 +82,16 @@ static void build_vector(ir_module *m, ir_dtype t, int width) {
         const ir_op_desc *d = ir_op_describe(op);
         if (!ir_class_is_elementwise(d->cls) || !ir_eval_defined(op, t) || (code == IR_CAST || code == IR_SELECT))
             continue;
-        if (is_cast && code - IR_OP_COUNT == IR_BOOL)
+        if (is_cast && (code - IR_OP_COUNT == IR_BOOL || !ir_cast_defined(t, (ir_dtype)(code - IR_OP_COUNT))))
             continue;
         ir_region *rows = ir_begin_loop(&b, IR_LANES, (ir_type){.dtype = IR_NONE}, &n, 1, 2, lane, &loop);
         ir_set_int(m, ir_at(f, loop), IR_ATTR_VECTOR, width);
         ir_id a = load(&b, fa, row, lane[0]), c = load(&b, fb, row, lane[0]), args[3] = {a, c, 0};
         ir_type type = ir_scalar(is_cast ? (ir_dtype)(code - IR_OP_COUNT) : result_of(op, t));
         ir_id v = ir_emit(&b, op, type, args, d->cls == IR_CLASS_UNARY ? 1 : 2);
-        if (type.dtype == IR_BOOL) { /* a mask: choose by it, and by its opposite */
+        if (type.dtype == IR_BOOL && ir_dtype_is_complex(t))
+            v = ir_emit3(&b, IR_SELECT, ir_scalar(t), v, a, c);
+        else if (type.dtype == IR_BOOL) { /* a mask: choose by it, and by its opposite */
             ir_id both = ir_emit2(&b, IR_OR, type, v, ir_emit1(&b, IR_NOT, type, ir_emit2(&b, IR_AND, type, v, v)));
             ir_id x = ir_emit3(&b, IR_SELECT, ir_scalar(t), v, a, c),
                   y = ir_emit3(&b, IR_SELECT, ir_scalar(t), both, x, a);
@@ -156,6 +157,10 @@ Test(codegen_ops, every_operation_on_bool_and_floats, .timeout = 240) {
 
 Test(codegen_ops, every_operation_on_integers, .timeout = 240) {
     every_operation_on((const ir_dtype[]){IR_I32, IR_I64, IR_I8, IR_U8}, 4);
+}
+
+Test(codegen_ops, every_operation_on_complex_numbers, .timeout = 240) {
+    every_operation_on((const ir_dtype[]){IR_C64, IR_C128}, 2);
 }
 
 Test(codegen_ops, every_operation_on_halves, .timeout = 240) {

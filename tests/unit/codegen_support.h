@@ -133,6 +133,10 @@ static inline ir_scalar_value test_value(ir_dtype t, bool special, uint64_t *see
         return (ir_scalar_value){.f = (float)v};
     if (t == IR_F64)
         return (ir_scalar_value){.d = special && r % 16 == 3 ? v * 1e300 : v};
+    if (ir_dtype_is_complex(t)) {
+        ir_scalar_value re = test_value(ir_dtype_part(t), special, seed);
+        return ir_complex(t, re, test_value(ir_dtype_part(t), special, seed));
+    }
     if (ir_dtype_is_half(t)) {
         ir_scalar_value x = {.d = special && r % 8 == 0 ? odd_half[r / 8 % 8] : v};
         return ir_eval(IR_CAST, IR_F64, t, &x);
@@ -244,6 +248,8 @@ static inline void test_run(test_call *c, const tiga_kernel_code *code, bool wid
 }
 
 static inline bool test_same(ir_dtype t, const void *a, const void *b, int64_t i) {
+    if (ir_dtype_is_complex(t))
+        return test_same(ir_dtype_part(t), a, b, 2 * i) && test_same(ir_dtype_part(t), a, b, 2 * i + 1);
     if (t == IR_F32 && isnan(((const float *)a)[i]) && isnan(((const float *)b)[i]))
         return true;
     if (t == IR_F64 && isnan(((const double *)a)[i]) && isnan(((const double *)b)[i]))

@@ -19,8 +19,8 @@ static double d2(ir_opcode code, double a, double b) {
 static int64_t cast_to(ir_dtype from, ir_dtype to, ir_scalar_value v) { return ir_eval(IR_CAST, from, to, &v).i; }
 
 Test(eval, which_operation_is_defined_on_which_type) {
-    const ir_dtype types[] = {IR_BOOL, IR_I32, IR_I64, IR_F32, IR_F64};
-    base_str half = {0};
+    const ir_dtype types[] = {IR_BOOL, IR_I32, IR_I64, IR_F32, IR_F64, IR_C64};
+    base_str half = {0}, pair = {0};
     const char *defined[] = {"eq ne and or not select cast ", NULL, NULL, NULL, NULL};
     base_str seen = {0};
     for (int code = 1; code < IR_OP_COUNT; code++) {
@@ -28,11 +28,14 @@ Test(eval, which_operation_is_defined_on_which_type) {
             base_str_addf(&seen, "%s ", ir_op_describe((ir_opcode)code)->text);
         if (ir_eval_defined((ir_opcode)code, IR_F16))
             base_str_addf(&half, "%s ", ir_op_describe((ir_opcode)code)->text);
+        if (ir_eval_defined((ir_opcode)code, IR_C64))
+            base_str_addf(&pair, "%s ", ir_op_describe((ir_opcode)code)->text);
+        cr_assert_eq(ir_eval_defined((ir_opcode)code, IR_C64), ir_eval_defined((ir_opcode)code, IR_C128));
         cr_assert_eq(ir_eval_defined((ir_opcode)code, IR_F16), ir_eval_defined((ir_opcode)code, IR_BF16));
         cr_assert_eq(ir_eval_defined((ir_opcode)code, IR_I8), ir_eval_defined((ir_opcode)code, IR_I64));
         cr_assert_eq(ir_eval_defined((ir_opcode)code, IR_U8), ir_eval_defined((ir_opcode)code, IR_I64));
         bool elementwise = ir_class_is_elementwise(ir_op_describe((ir_opcode)code)->cls), any = false;
-        for (int t = 0; t < 5; t++)
+        for (int t = 0; t < 6; t++)
             any |= ir_eval_defined((ir_opcode)code, types[t]);
         cr_assert_eq(any, elementwise, "%s", ir_op_describe((ir_opcode)code)->text);
         cr_assert_eq(ir_eval_defined((ir_opcode)code, IR_I32), ir_eval_defined((ir_opcode)code, IR_I64));
@@ -41,6 +44,7 @@ Test(eval, which_operation_is_defined_on_which_type) {
     }
     cr_assert_str_eq(seen.data, defined[0]);
     cr_assert_str_eq(half.data, "select cast ");
+    cr_assert_str_eq(pair.data, "add sub mul div neg conj real imag eq ne select cast ");
     cr_assert(ir_eval_defined(IR_POW, IR_I32) && !ir_eval_defined(IR_EXP, IR_I32) && !ir_eval_defined(IR_AND, IR_I32));
 }
 
@@ -241,6 +245,42 @@ Test(eval, halves_round_to_nearest_even) {
     cr_assert_eq(cast_to(IR_F16, IR_I8, i(0xd7ff)), -127, "-127.9");
     cr_assert_eq(cast_to(IR_F16, IR_BOOL, i(0x8000)), 0, "-0.0");
     cr_assert_eq(cast_to(IR_BF16, IR_F16, i(0x3fc0)), 0x3e00, "1.5");
+}
+
+static ir_scalar_value c2(ir_opcode code, float a, float b, float c, float d) {
+    return ir_eval(code, IR_C64, ir_elementwise_dtype(code, IR_C64), (ir_scalar_value[]){{.c = {a, b}}, {.c = {c, d}}});
+}
+static void is_c64(ir_scalar_value v, float re, float im) {
+    cr_expect(((isnan(re) && isnan(v.c[0])) || same_f32(v.c[0], re)) &&
+                  ((isnan(im) && isnan(v.c[1])) || same_f32(v.c[1], im)),
+              "(%g, %g), expected (%g, %g)", (double)v.c[0], (double)v.c[1], (double)re, (double)im);
+}
+
+Test(eval, complex_numbers) {
+    is_c64(c2(IR_ADD, 1, 2, 3, -5), 4, -3);
+    is_c64(c2(IR_SUB, 1, 2, 3, -5), -2, 7);
+    is_c64(c2(IR_MUL, 1, 2, 3, -5), 13, 1);
+    is_c64(c2(IR_DIV, 13, 1, 3, -5), 1, 2);
+    is_c64(c2(IR_DIV, 1, 2, 0, 2), 1, -0.5f);
+    is_c64(c2(IR_DIV, 1, -2, 0, 0), INFINITY, -INFINITY);
+    is_c64(c2(IR_DIV, 0, 1, -0.0f, 0), NAN, INFINITY);
+    is_c64(c2(IR_DIV, 1e30f, 1e30f, 1e30f, 1e30f), 1, 0); /* the plain formula would overflow */
+    is_c64(c2(IR_DIV, 1e-30f, 0, 1e-30f, 0), 1, 0);
+    is_c64(c2(IR_MUL, INFINITY, 0, 0, 1), NAN, INFINITY); /* nothing is rescued */
+    is_c64(c2(IR_NEG, 1, 0, 0, 0), -1, -0.0f);
+    is_c64(c2(IR_CONJ, 1, 0, 0, 0), 1, -0.0f);
+    cr_assert_eq(c2(IR_REAL, 3, 4, 0, 0).f, 3.0f);
+    cr_assert_eq(c2(IR_IMAG, 3, 4, 0, 0).f, 4.0f);
+    cr_assert(c2(IR_EQ, 1, 0, 1, -0.0f).i && !c2(IR_EQ, 1, 0, 1, 2).i && !c2(IR_EQ, NAN, 0, NAN, 0).i);
+    cr_assert(c2(IR_NE, 1, NAN, 1, NAN).i && !c2(IR_NE, 1, 2, 1, 2).i);
+    is_c64(ir_eval(IR_COMPLEX, IR_F32, IR_C64, (ir_scalar_value[]){f(1), f(2)}), 1, 2);
+    is_c64(ir_eval(IR_CAST, IR_I64, IR_C64, (ir_scalar_value[]){i(16777217)}), 16777216, 0);
+    is_c64(ir_eval(IR_CAST, IR_C128, IR_C64, (ir_scalar_value[]){{.z = {0.1, 1e300}}}), 0.1f, INFINITY);
+    cr_assert(!ir_cast_defined(IR_C64, IR_F32) && !ir_cast_defined(IR_C128, IR_BOOL) &&
+              ir_cast_defined(IR_F16, IR_C64));
+    is_c64(ir_kind_identity(IR_KIND_PROD, IR_C64), 1, 0);
+    ir_scalar_value z = ir_eval(IR_DIV, IR_C128, IR_C128, (ir_scalar_value[]){{.z = {1, 1}}, {.z = {3, 4}}});
+    cr_assert(z.z[0] == (1 * 0.75 + 1) / (4 + 3 * 0.75) && z.z[1] == (1 * 0.75 - 1) / (4 + 3 * 0.75));
 }
 
 Test(eval, identities_and_combination) {

@@ -57,6 +57,8 @@ static inline ir_scalar_value lower_value(rng *r, ir_dtype t, bool odd) {
         v.f = (float)d;
     if (t == IR_F64)
         v.d = d;
+    if (ir_dtype_is_complex(t))
+        v = ir_complex(t, lower_value(r, ir_dtype_part(t), odd), lower_value(r, ir_dtype_part(t), odd));
     return v;
 }
 

@@ -96,6 +96,10 @@ static inline void *random_array(base_arena *a, rng *r, const ir_type *t, int64_
             v.f = (float)random_number(r);
         if (t->dtype == IR_F64)
             v.d = random_number(r);
+        if (ir_dtype_is_complex(t->dtype)) {
+            ir_scalar_value re = {.d = random_number(r)}, im = {.d = random_number(r)};
+            v = ir_eval(IR_CAST, IR_C128, t->dtype, (ir_scalar_value[]){ir_complex(IR_C128, re, im)});
+        }
         if (ir_dtype_is_half(t->dtype))
             v = ir_eval(IR_CAST, IR_F64, t->dtype, &(ir_scalar_value){.d = random_number(r)});
         ir_store_scalar(t->dtype, data, i, v);
@@ -148,6 +152,8 @@ static inline void interpret(const ir_module *m, const ir_func *f, const argumen
 }
 
 static inline bool same_bits(ir_dtype t, const void *a, const void *b, int64_t i) {
+    if (ir_dtype_is_complex(t))
+        return same_bits(ir_dtype_part(t), a, b, 2 * i) && same_bits(ir_dtype_part(t), a, b, 2 * i + 1);
     ir_scalar_value x = ir_load_scalar(t, a, i), y = ir_load_scalar(t, b, i);
     if (ir_dtype_is_half(t)) {
         x.f = ir_eval(IR_CAST, t, IR_F32, &x).f;

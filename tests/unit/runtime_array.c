@@ -151,9 +151,29 @@ Test(array, conversion_of_small_types) {
     tiga_array_free(&out);
 }
 
+Test(array, conversion_of_complex_numbers) {
+    tiga_c128 from[] = {{1.5, -2}, {1e300, 0.1}};
+    int64_t n = 2, whole[] = {16777217, -1};
+    tiga_array a = tiga_array_borrow(from, TIGA_C128, 1, &n), out;
+    cr_assert_eq(tiga_array_convert(ctx, &a, TIGA_C64, &out), TIGA_OK);
+    const tiga_c64 *z = out.data;
+    cr_assert(z[0].re == 1.5f && z[0].im == -2.0f && z[1].re == INFINITY && z[1].im == 0.1f);
+    tiga_array_free(&out);
+    FAILS(tiga_array_convert(ctx, &a, TIGA_F64, &out), TIGA_E_TYPE, "complex numbers (c128) cannot become f64");
+    FAILS(tiga_array_convert(ctx, &a, TIGA_BOOL, &out), TIGA_E_TYPE, "cannot become bool");
+    a = tiga_array_borrow(whole, TIGA_I64, 1, &n);
+    cr_assert_eq(tiga_array_convert(ctx, &a, TIGA_C64, &out), TIGA_OK);
+    z = out.data;
+    cr_assert(z[0].re == 16777216.0f && z[0].im == 0 && z[1].re == -1);
+    tiga_array_free(&out);
+    cr_assert_eq(tiga_array_convert(ctx, &a, TIGA_C128, &out), TIGA_OK);
+    cr_assert(((tiga_c128 *)out.data)[0].re == 16777217 && ((tiga_c128 *)out.data)[1].im == 0);
+    tiga_array_free(&out);
+}
+
 Test(array, npy_round_trip_of_every_type) {
     static const int64_t shapes[][3] = {{2, 3, 5}, {0, 4, 1}, {1, 1, 1}};
-    for (int32_t dtype = TIGA_BOOL; dtype <= TIGA_U8; dtype++)
+    for (int32_t dtype = TIGA_BOOL; dtype <= TIGA_C128; dtype++)
         for (int rank = 0; rank <= 3; rank++)
             for (int s = 0; s < 3; s++) {
                 tiga_array a, b;
@@ -219,7 +239,7 @@ Test(array, npy_that_is_wrong) {
     } cases[] = {
         {"{'descr': '>i4', 'fortran_order': False, 'shape': (4,)}", 1, 16, TIGA_E_TYPE, "big-endian"},
         {"{'descr': '<u4', 'fortran_order': False, 'shape': (4,)}", 1, 16, TIGA_E_TYPE, "'<u4'"},
-        {"{'descr': '<c16', 'fortran_order': False, 'shape': (1,)}", 1, 16, TIGA_E_TYPE, "'<c16'"},
+        {"{'descr': '<c32', 'fortran_order': False, 'shape': (1,)}", 1, 16, TIGA_E_TYPE, "'<c32'"},
         {"{'descr': '|S4', 'fortran_order': False, 'shape': (4,)}", 1, 16, TIGA_E_TYPE, "text"},
         {"{'descr': [('x', '<f4')], 'fortran_order': False, 'shape': (4,)}", 1, 16, TIGA_E_TYPE, "structured"},
         {"{'descr': '<i4', 'fortran_order': False, 'shape': (5,)}", 1, 16, TIGA_E_FORMAT,
