@@ -58,6 +58,7 @@ void tiga_context_free(tiga_context *ctx) {
     if (!ctx)
         return;
     rt_mem_free(ctx->scratch);
+    base_free(ctx->features);
     base_free(ctx);
 }
 

@@ -21,22 +21,52 @@ static const struct feature {
 #undef RT_CPU
 };
 
-static uint32_t saved_state(void) {
-    uint32_t a, b, c, d;
-    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & (1U << 27))) /* OSXSAVE */
-        return 0;
-    __asm__ volatile("xgetbv" : "=a"(a), "=d"(d) : "c"(0));
-    return a;
+/* What cpuid says, asked once: a virtual machine may need 30 us for each answer. */
+enum { MOST_LEAVES = 16 };
+static struct leaf {
+    uint32_t leaf, subleaf, r[4];
+    bool there;
+} leaves[MOST_LEAVES];
+static size_t n_leaves;
+static uint32_t saved_state;
+static pthread_once_t asked = PTHREAD_ONCE_INIT;
+
+static const struct leaf *find_leaf(uint32_t leaf, uint32_t subleaf) {
+    for (size_t i = 0; i < n_leaves; i++)
+        if (leaves[i].leaf == leaf && leaves[i].subleaf == subleaf)
+            return &leaves[i];
+    return NULL;
+}
+
+static const struct leaf *ask(uint32_t leaf, uint32_t subleaf) {
+    const struct leaf *known = find_leaf(leaf, subleaf);
+    if (known)
+        return known;
+    BASE_CHECK(n_leaves < MOST_LEAVES);
+    struct leaf *l = &leaves[n_leaves++];
+    *l = (struct leaf){.leaf = leaf, .subleaf = subleaf};
+    l->there = __get_cpuid_count(leaf, subleaf, &l->r[EAX], &l->r[EBX], &l->r[ECX], &l->r[EDX]);
+    if (leaf == 7 && subleaf > 0) { /* a subleaf that is not there: its registers mean nothing */
+        const struct leaf *first = ask(7, 0);
+        l->there = l->there && first->there && first->r[EAX] >= subleaf;
+    }
+    return l;
+}
+
+static void ask_all(void) {
+    const struct leaf *basic = ask(1, 0);
+    if (basic->there && basic->r[ECX] & (1U << 27)) { /* OSXSAVE */
+        uint32_t high;
+        __asm__ volatile("xgetbv" : "=a"(saved_state), "=d"(high) : "c"(0));
+    }
+    for (size_t i = 0; i < sizeof features / sizeof features[0]; i++)
+        ask(features[i].leaf, features[i].subleaf);
 }
 
 static bool has(const struct feature *f) {
-    uint32_t r[4], most[4];
-    if (!__get_cpuid_count(f->leaf, f->subleaf, &r[0], &r[1], &r[2], &r[3]))
-        return false;
-    if (f->leaf == 7 && f->subleaf > 0 &&
-        (!__get_cpuid_count(7, 0, &most[0], &most[1], &most[2], &most[3]) || most[0] < f->subleaf))
-        return false; /* subleaf is not there: its registers mean nothing */
-    return (r[f->reg] >> f->bit & 1) && (f->saved & ~saved_state()) == 0;
+    pthread_once(&asked, ask_all);
+    const struct leaf *l = find_leaf(f->leaf, f->subleaf);
+    return l->there && (l->r[f->reg] >> f->bit & 1) && (f->saved & ~saved_state) == 0;
 }
 
 rt_cpu_answer rt_cpu_feature(const char *name, size_t len) {
@@ -53,8 +83,8 @@ rt_cpu_answer rt_cpu_feature(const char *name, size_t len) {
 }
 #endif
 
-tiga_status rt_cpu_check(tiga_context *ctx, const char *who, const char *list) {
-    for (const char *p = list ? list : ""; *p;) {
+static tiga_status check_list(tiga_context *ctx, const char *who, const char *list) {
+    for (const char *p = list; *p;) {
         size_t n = strcspn(p, ",");
         const char *name = *p == '+' ? p + 1 : p;
         size_t len = n - (size_t)(name - p);
@@ -66,6 +96,21 @@ tiga_status rt_cpu_check(tiga_context *ctx, const char *who, const char *list) {
                                answer == RT_CPU_LACKS ? "which this one lacks" : "which this library does not know");
         }
         p += n + (p[n] == ',');
+    }
+    return TIGA_OK;
+}
+
+tiga_status rt_cpu_check(tiga_context *ctx, const char *who, const char *list) {
+    if (!list || !*list || (ctx->features && !strcmp(ctx->features, list)))
+        return TIGA_OK;
+    tiga_status status = check_list(ctx, who, list);
+    if (status != TIGA_OK)
+        return status;
+    size_t n = strlen(list) + 1;
+    char *keep = base_alloc(n); /* without it the next module is only checked again */
+    if (keep) {
+        base_free(ctx->features);
+        ctx->features = memcpy(keep, list, n);
     }
     return TIGA_OK;
 }

@@ -33,6 +33,7 @@ struct tiga_context {
     char error[RT_ERROR_BYTES];
     void *scratch; /* of all threads of a launch; kept between launches */
     int64_t scratch_bytes;
+    char *features; /* the list that rt_cpu_check has found here last; NULL: none yet */
 };
 
 /* Keeps the text when it is the first since the last clear; returns `status` either way.  ctx may be NULL. */

@@ -10,6 +10,15 @@ if(TIGA_COMPILER)
       "TIGA_BUILD=${CMAKE_BINARY_DIR};PYTHONDONTWRITEBYTECODE=1;TIGA_SANITIZE=${TIGA_SANITIZE}")
   endforeach()
 
+  # the example of a C host, and the program behind bench/latency.py: what is built is what is shown
+  foreach(program examples/jit bench/latency)
+    string(REPLACE "/" "_" name ${program})
+    string(REPLACE "examples_" "example_" name ${name})
+    add_executable(${name} ${PROJECT_SOURCE_DIR}/${program}.c)
+    target_link_libraries(${name} PRIVATE Tiga::tigac Tiga::tiga)
+    target_compile_options(${name} PRIVATE ${TIGA_WARNINGS})
+  endforeach()
+
   add_executable(test_driver_compiler ${cli_dir}/test_compiler.c)
   target_link_libraries(test_driver_compiler PRIVATE Tiga::tigac Tiga::tiga PkgConfig::CRITERION Threads::Threads
                                                      ${CMAKE_DL_LIBS})

@@ -1,5 +1,7 @@
-/* The C API of the compiler: many compiles in one process, several threads, every output at once, diagnostics as data. */
+/* The C API of the compiler: many compiles in one process, several threads, every output at once, diagnostics as data;
+ * and the examples of tiga/jit.h and tiga/cache.h. */
 #include "tiga/compiler.h"
+#include "tiga/jit.h"
 #include "tiga/tiga.h"
 
 #include <criterion/criterion.h>
@@ -158,4 +160,41 @@ Test(compiler, tables) {
     cr_assert(n > 20);
     cr_assert_str_eq(tigac_version(), tiga_version());
     cr_assert_null(tigac_error_page("E9999"));
+}
+
+/* ---- the examples of the headers, in their words ---- */
+static void show(const char *text) { cr_log_error("%s", text); }
+
+Test(compiler, example_of_jit_h) {
+    const char *text = model;
+    tiga_context *ctx;
+    cr_assert_eq(tiga_context_new(NULL, &ctx), TIGA_OK);
+    tiga_module *m;
+    tigac_result *why;
+    if (tiga_jit_source(ctx, text, strlen(text), NULL, &m, &why) != TIGA_OK)
+        show(why ? why->rendered : tiga_error_text(ctx));
+    tigac_result_free(why);
+    cr_assert_not_null(tiga_module_find(m, "k"));
+    tiga_module_free(m);
+    tiga_context_free(ctx);
+}
+
+Test(compiler, example_of_cache_h) {
+    tiga_context *ctx;
+    tiga_module *m;
+    cr_assert_eq(tiga_context_new(NULL, &ctx), TIGA_OK);
+    tiga_cache *cache;
+    tiga_cache_options memory_only = tiga_cache_defaults();
+    memory_only.folder = "";
+    tiga_cache_new(&memory_only, &cache);
+    tiga_jit_options o = tiga_jit_defaults();
+    o.cache = cache;
+    for (int i = 0; i < 2; i++) {
+        cr_assert_eq(tiga_jit_source(ctx, model, strlen(model), &o, &m, NULL), TIGA_OK);
+        tiga_module_free(m);
+    }
+    tiga_cache_counters n = tiga_cache_get_counters(cache);
+    cr_assert(n.misses == 1 && n.memory_hits == 1);
+    tiga_cache_free(cache);
+    tiga_context_free(ctx);
 }

@@ -4,7 +4,7 @@ import unittest
 import numpy as np
 import scipy.sparse as sp
 
-from cli import SOURCE, TIGA, TIGAC, CliTest
+from cli import BUILD, SOURCE, TIGA, TIGAC, CliTest
 
 EXAMPLES = SOURCE / "examples"
 GRAPH, NAMES = EXAMPLES / "data/debian-depends.txt.gz", EXAMPLES / "data/debian-depends.names.txt.gz"
@@ -23,6 +23,13 @@ class Examples(CliTest):
             with self.subTest(path.name):
                 self.ok(TIGAC, path, "-Werror", "-o", "x.so")
                 self.ok(TIGAC, path, "-Werror", "--target=cuda")
+
+    def test_jit_from_c(self):
+        """The published numbers; compiled once, found on disk by the second process."""
+        rows = "11 8 17\n13 8 22\n15 8 27\n"
+        self.assertEqual(self.ok(BUILD / "bin/example_jit"), rows + "compiled 1, from disk 0, from memory 0\n")
+        self.assertEqual(self.ok(BUILD / "bin/example_jit"), rows + "compiled 0, from disk 1, from memory 0\n")
+        self.assertLess(len((SOURCE / "examples/jit.c").read_text().splitlines()), 60)
 
     def test_pagerank(self):
         args = [EXAMPLES / "pagerank.tg", "pagerank", "--graph", GRAPH, "--src", "outdeg=@outdegree", "--param", "d=0.85",
