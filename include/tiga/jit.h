@@ -32,10 +32,13 @@ typedef struct tiga_jit_options {
 } tiga_jit_options;
 TIGA_API tiga_jit_options tiga_jit_defaults(void); /* "<text>", "native", opt_level 2 */
 
-/* Compiles n_bytes of text.  options may be NULL.  *out: a new module, the caller's, to be freed with tiga_module_free.
- * result may be NULL; otherwise *result is NULL or owns the diagnostics (warnings too), to be freed with
+/* Compiles n_bytes of text, or finds in the cache what was compiled before.  options may be NULL.  *out: a module of the
+ * caller's, to be freed with tiga_module_free; NULL on failure.  It keeps code and cache alive.
+ * result may be NULL; otherwise *result is NULL or owns the diagnostics (warnings too; no outputs), to be freed with
  * tigac_result_free.
- * E_PROGRAM the text is wrong: diagnostics; E_ARGUMENT an option is wrong; E_MEMORY; E_INTERNAL a fault of ours.
+ * E_PROGRAM the text is wrong: diagnostics; E_ARGUMENT an option is wrong; E_MEMORY; E_INTERRUPTED while another thread
+ * or process compiles the same; E_INTERNAL a fault of ours.
+ * Code for graphs with 64-bit columns is compiled in the first call with such a graph, which can then fail likewise.
  * Threads: several at once, each with a context of its own. */
 TIGA_API tiga_status tiga_jit_source(tiga_context *ctx, const char *text, size_t n_bytes,
                                      const tiga_jit_options *options, tiga_module **out, tigac_result **result);
