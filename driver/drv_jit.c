@@ -122,7 +122,7 @@ static tiga_status make_module(const drv_recipe *r, tiga_context *ctx, tiga_cach
 /* ---- diagnostics ------------------------------------------------------------------------------------------------- */
 static tiga_status show_failure(const drv_recipe *r, tiga_context *ctx, const base_str *diags, tigac_result **result) {
     base_str line = {0};
-    tigac_result *list = drv_diags_read(diags->data, diags->len, r);
+    tigac_result *list = drv_diags_read(diags->data, diags->len, r, false);
     if (list)
         drv_diags_line(list, &line);
     bool complete = list && !line.failed;
@@ -139,7 +139,7 @@ static tiga_status show_failure(const drv_recipe *r, tiga_context *ctx, const ba
 static tiga_status show_warnings(const drv_recipe *r, tiga_context *ctx, const base_str *diags, tigac_result **result) {
     if (!diags->len || !result)
         return TIGA_OK;
-    *result = drv_diags_read(diags->data, diags->len, r);
+    *result = drv_diags_read(diags->data, diags->len, r, false);
     return *result ? TIGA_OK : fail(ctx, TIGA_E_MEMORY, "tiga_jit_source: out of memory");
 }
 

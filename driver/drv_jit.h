@@ -73,7 +73,7 @@ const char *drv_build_id(void); /* of this library, hexadecimal; "" when its lin
 /* ---- drv_jit_diag.c ---- */
 void drv_diags_write(const drv_result *r, base_str *out); /* nothing when there is nothing to tell */
 /* The result again, places shown in `text` under the name `file`.  NULL: out of memory, or no such bytes. */
-tigac_result *drv_diags_read(const char *bytes, size_t n, const drv_recipe *shown);
+tigac_result *drv_diags_read(const char *bytes, size_t n, const drv_recipe *shown, bool color);
 /* One line for the context: the first error and how many more there are. */
 void drv_diags_line(const tigac_result *r, base_str *out);
 

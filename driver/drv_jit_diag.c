@@ -42,7 +42,7 @@ void drv_diags_write(const drv_result *r, base_str *out) {
 typedef struct reader {
     const char *at;
     size_t left;
-    bool ok;
+    bool ok, color;
     const drv_recipe *shown;
     const char *source; /* NUL-terminated */
     drv_result *r;
@@ -113,9 +113,9 @@ static void read_one(reader *in, base_diags *placed) {
             base_diag_label(placed, item, "%s", label);
         read_notes(in, placed, item, n_notes);
     } else {
-        drv_result_add_diags(in->r, placed, false);
+        drv_result_add_diags(in->r, placed, in->color);
         placed->n = placed->n_errors = 0;
-        drv_result_add_plain(in->r, is_error, id, in->shown->file_name, words, false);
+        drv_result_add_plain(in->r, is_error, id, in->shown->file_name, words, in->color);
     }
 }
 
@@ -127,14 +127,14 @@ static void read_all(void *arg) {
     for (int64_t n = number(in); n > 0 && in->ok; n--)
         read_one(in, &placed);
     if (in->ok)
-        drv_result_add_diags(in->r, &placed, false);
+        drv_result_add_diags(in->r, &placed, in->color);
     const char *error = text(in);
     if (error)
         base_str_add(&in->r->error, error);
 }
 
-tigac_result *drv_diags_read(const char *bytes, size_t n, const drv_recipe *shown) {
-    reader in = {.at = bytes, .left = n, .ok = true, .shown = shown, .r = drv_result_new()};
+tigac_result *drv_diags_read(const char *bytes, size_t n, const drv_recipe *shown, bool color) {
+    reader in = {.at = bytes, .left = n, .ok = true, .color = color, .shown = shown, .r = drv_result_new()};
     if (!in.r)
         return NULL;
     bool complete = base_arena_catch(in.r->arena, read_all, &in);

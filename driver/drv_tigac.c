@@ -2,7 +2,7 @@
  *
  * Exit codes: 0; 1 the program or the input is wrong; 2 usage; 3 environment or a fault of the compiler. */
 #include "driver/driver.h"
-#include "tiga/compiler.h"
+#include "tiga/jit.h"
 
 #include <ctype.h>
 #include <signal.h>
@@ -27,6 +27,7 @@ enum {
     O_DUMP_AFTER,
     O_WERROR,
     O_COLOR,
+    O_CACHE,
     O_LIST_PASSES,
     O_LIST_OPS,
     O_LIST_ERRORS,
@@ -53,6 +54,7 @@ static const drv_arg options[O_COUNT] = {
     [O_DUMP_AFTER] = {"--dump-after", DRV_VALUE, "PASS", "IR after this pass, or after 'all', on standard error"},
     [O_WERROR] = {"-Werror", DRV_FLAG, NULL, "warnings are errors"},
     [O_COLOR] = {"--color", DRV_VALUE, "WHEN", "auto (default), always or never"},
+    [O_CACHE] = {"--cache", DRV_FLAG, NULL, "takes from the user's cache what was compiled before; see 'tiga cache'"},
     [O_LIST_PASSES] = {"--list-passes", DRV_FLAG, NULL, "every pass, and the default lists"},
     [O_LIST_OPS] = {"--list-ops", DRV_FLAG, NULL, "every operation of the IR"},
     [O_LIST_ERRORS] = {"--list-errors", DRV_FLAG, NULL, "every error and warning"},
@@ -69,7 +71,7 @@ typedef struct invocation {
     tigac_options o;
     tigac_define defines[MAX_DEFINES];
     const char *input, *output, *emit, *target, *color, *depfile;
-    bool write_deps;
+    bool write_deps, use_cache;
     tigac_output kind;
     base_arena *arena;
     base_str err;
@@ -218,6 +220,9 @@ static bool set_option(invocation *v, int option, const char *value) {
         return true;
     case O_WERROR:
         v->o.warnings_are_errors = 1;
+        return true;
+    case O_CACHE:
+        v->use_cache = true;
         return true;
     case O_COLOR:
         v->color = value;
@@ -410,6 +415,19 @@ static bool write_outputs(invocation *v, const tigac_result *r) {
 }
 
 /* ---- */
+static int compile_text(const invocation *v, const base_str *text, tigac_result **r) {
+    tiga_context *ctx = NULL;
+    tiga_cache *cache = NULL;
+    if (v->use_cache && (tiga_context_new(NULL, &ctx) || tiga_cache_new(NULL, &cache))) {
+        tiga_context_free(ctx);
+        return EXIT_ENVIRONMENT;
+    }
+    int code = (int)tiga_jit_compile(ctx, cache, base_str_text(text), text->len, &v->o, r);
+    tiga_cache_free(cache);
+    tiga_context_free(ctx);
+    return code;
+}
+
 static int compile(invocation *v) {
     base_str text = {0};
     if (!base_file_read(v->input, &text, &v->err)) {
@@ -419,7 +437,7 @@ static int compile(invocation *v) {
     v->o.file_name = strcmp(v->input, "-") ? v->input : "<stdin>";
     v->o.defines = v->defines;
     tigac_result *r = NULL;
-    int code = (int)tigac_compile(base_str_text(&text), text.len, &v->o, &r);
+    int code = compile_text(v, &text, &r);
     base_str_fini(&text);
     if (!r)
         return complain(EXIT_ENVIRONMENT, "out of memory");

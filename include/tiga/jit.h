@@ -46,6 +46,11 @@ TIGA_API tiga_status tiga_jit_source(tiga_context *ctx, const char *text, size_t
 TIGA_API tiga_status tiga_jit_file(tiga_context *ctx, const char *path, const tiga_jit_options *options,
                                    tiga_module **out, tigac_result **result);
 
+/* tigac_compile through a cache: shared objects, cubins and all other outputs are compiled once.  With dump_after, and
+ * without ctx or cache, it is tigac_compile.  Threads: as above. */
+TIGA_API tigac_status tiga_jit_compile(tiga_context *ctx, tiga_cache *cache, const char *text, size_t n_bytes,
+                                       const tigac_options *options, tigac_result **out);
+
 #ifdef __cplusplus
 }
 #endif

@@ -49,6 +49,31 @@ sys.exit(status)
 """)
         self.ok(sys.executable, script, BUILD / "lib/libtigac.so")
 
+    def test_cache(self):
+        """What comes from the cache is what would have been made: outputs, warnings, errors."""
+        def entries():
+            return len([p for p in self.cache.iterdir() if p.stat().st_size]) if self.cache.exists() else 0
+        self.ok(TIGAC, "m.tg", "-o", "a.so")
+        self.assertEqual(entries(), 0)
+        self.ok(TIGAC, "m.tg", "-o", "a.so", "--cache")
+        made = (self.dir / "a.so").read_bytes(), (self.dir / "a.h").read_bytes()
+        self.assertEqual(entries(), 1)
+        (self.dir / "a.so").unlink()
+        self.ok(TIGAC, "m.tg", "-o", "a.so", "--cache")
+        self.assertEqual(((self.dir / "a.so").read_bytes(), (self.dir / "a.h").read_bytes()), made)
+        self.assertEqual(entries(), 1)
+        for n, more in enumerate([["-O1"], ["-D", "F=3"], ["--emit=c"], ["-o", "b.so"], ["--cpu=x86-64"]], 2):
+            self.ok(TIGAC, "m.tg", "-o", "a.so", "--cache", *more)
+            self.assertEqual(entries(), n, more)
+        text = self.ok(TIGAC, "m.tg", "--emit=c")
+        self.assertEqual([self.ok(TIGAC, "m.tg", "--emit=c", "--cache") for _ in range(2)], [text, text])
+        self.write("bad.tg", "kernel k(src x: f32) -> f32 { return src.x }\n")
+        want = self.fails(1, TIGAC, "bad.tg", "-o", "c.so")
+        for _ in range(2):
+            self.assertEqual(self.fails(1, TIGAC, "bad.tg", "-o", "c.so", "--cache"), want)
+        want = self.fails(2, TIGAC, "m.tg", "--cpu=nothing", "-o", "c.so")
+        self.assertEqual(self.fails(2, TIGAC, "m.tg", "--cpu=nothing", "-o", "c.so", "--cache"), want)
+
     def test_default_names(self):
         self.ok(TIGAC, "m.tg")
         self.ok(TIGAC, "m.tg", "--emit=obj")
