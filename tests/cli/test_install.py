@@ -9,6 +9,7 @@ from cli import BUILD, SOURCE, WEIGHTED_SUM, CliTest
 CONSUMER = r"""
 #include "model.h"
 #include "tiga/compiler.h"
+#include "tiga/jit.h"
 #include "tiga/tiga.h"
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +18,7 @@ static const char text[] = "kernel degree() -> i64 { return reduce count() }\n";
 
 int main(int argc, char **argv) {
     tiga_context *ctx;
-    tiga_module *m;
+    tiga_module *m, *j;
     tiga_graph *g;
     const int64_t offsets[] = {0, 2, 3}, sources[] = {0, 1, 1};
     float x[] = {1, 2}, w[] = {1, 10, 100}, bias[] = {0.5f, 0.25f};
@@ -34,6 +35,8 @@ int main(int argc, char **argv) {
     if (tigac_compile(text, strlen(text), &o, &r)) return 5;
     printf("%g %g %d\n", ((float *)out.data)[0], ((float *)out.data)[1], r->outputs[TIGAC_SO].n_bytes > 0);
     tigac_result_free(r);
+    if (tiga_jit_source(ctx, text, strlen(text), NULL, &j, NULL)) return 6;
+    tiga_module_free(j);
     tiga_array_free(&out);
     tiga_graph_free(g);
     tiga_module_free(m);
