@@ -102,7 +102,7 @@ tiga_status hr_check_array(hr_frame *f, const tiga_field_info *field, const tiga
     if (n_bytes > 0 && !a->data)
         return rt_fail(f->ctx, TIGA_E_ARGUMENT, "%s: %s '%s' has no data", f->fn->name, what, field->name);
     int32_t part = a->dtype == TIGA_C64 ? 4 : a->dtype == TIGA_C128 ? 8 : tiga_dtype_bytes(a->dtype);
-    if ((uintptr_t)a->data % (uintptr_t)part)
+    if (n_bytes > 0 && (uintptr_t)a->data % (uintptr_t)part)
         return rt_fail(f->ctx, TIGA_E_ARGUMENT, "%s: %s '%s' is not aligned to its %d-byte elements", f->fn->name, what,
                        field->name, part);
     return TIGA_OK;

@@ -187,7 +187,8 @@ static tiga_status check_csr_arguments(tiga_context *ctx, const tiga_csr *csr, i
         return rt_fail(ctx, TIGA_E_ARGUMENT, "%s: mode %d is neither TIGA_BORROW nor TIGA_COPY", who, mode);
     if (!csr->offsets)
         return rt_fail(ctx, TIGA_E_ARGUMENT, "%s: offsets is NULL", who);
-    if ((uintptr_t)csr->offsets % 8 || (uintptr_t)csr->sources % ((uintptr_t)csr->source_bits / 8))
+    if ((uintptr_t)csr->offsets % 8 ||
+        (csr->offsets[csr->n_dst] > 0 && (uintptr_t)csr->sources % ((uintptr_t)csr->source_bits / 8)))
         return rt_fail(ctx, TIGA_E_ARGUMENT, "%s: an array is not aligned to the size of its elements", who);
     return TIGA_OK;
 }
@@ -333,7 +334,7 @@ tiga_status tiga_graph_from_coo(tiga_context *ctx, int64_t n_dst, int64_t n_src,
         return rt_fail(ctx, TIGA_E_ARGUMENT, "%s: more than 2^56 nodes", who);
     if (n_edges > 0 && (!dst || !src))
         return rt_fail(ctx, TIGA_E_ARGUMENT, "%s: an array of %lld edges is NULL", who, (long long)n_edges);
-    if (((uintptr_t)dst | (uintptr_t)src) % 8)
+    if (n_edges > 0 && ((uintptr_t)dst | (uintptr_t)src) % 8)
         return rt_fail(ctx, TIGA_E_ARGUMENT, "%s: an array is not aligned to the size of its elements", who);
     ends w = {dst, src, n_edges, n_dst, n_src, rt_n_tasks(n_edges, 1 << 18), INT64_MAX};
     tiga_status status = check_ends(ctx, who, &w);

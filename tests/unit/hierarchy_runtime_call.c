@@ -324,6 +324,14 @@ Test(call, kernel_into_new_and_given_memory) {
     cr_assert_eq(stats.bytes_written, N * F * 4);
 }
 
+Test(call, addresses_of_nothing) {
+    x.shape[1] = bias.shape[1] = 0;
+    x.data = (char *)xs + 1;
+    int64_t shape[] = {N, 0};
+    out = tiga_array_borrow((char *)xs + 1, TIGA_F32, 2, shape);
+    cr_assert_eq(CALL(), TIGA_OK, "%s", tiga_error_text(ctx));
+}
+
 Test(call, names) {
     tiga_binding b[4] = {{"x", &x}, {"w", &w}, {"bias", &bias}, {"y", &x}};
     tiga_array second = {0};

@@ -83,6 +83,19 @@ Test(graph, from_edges_refused) {
     FAILS(tiga_graph_from_coo(ctx, 3, 5, 3, NULL, bad, &g), TIGA_E_ARGUMENT, "NULL");
 }
 
+/* Lists and arrays of other languages give any address when there is nothing at it. */
+Test(graph, addresses_of_nothing) {
+    int64_t offsets[] = {0, 0};
+    void *odd = (char *)offsets + 1;
+    tiga_graph *g;
+    cr_assert_eq(tiga_graph_from_coo(ctx, 2, 2, 0, odd, odd, &g), TIGA_OK, "%s", tiga_error_text(ctx));
+    tiga_graph_free(g);
+    for (int mode = TIGA_BORROW; mode <= TIGA_COPY; mode++) {
+        cr_assert_eq(tiga_graph_from_csr(ctx, 1, 3, offsets, odd, 64, mode, &g), TIGA_OK, "%s", tiga_error_text(ctx));
+        tiga_graph_free(g);
+    }
+}
+
 /* A slow, obvious sort beside the parallel one. */
 static void check_sorted(int threads, int64_t n_dst, int64_t n_src, int64_t n) {
     int64_t *dst = malloc((size_t)n * 8 + 8), *src = malloc((size_t)n * 8 + 8), at = 0;
