@@ -118,6 +118,8 @@ ir_opcode cg_kind_op(ir_kind k) {
     case IR_KIND_ARGMAX:
     case IR_KIND_SOFTMAX:
     case IR_KIND_LOGSUMEXP:
+    case IR_KIND_VAR:
+    case IR_KIND_STD:
     case IR_KIND_MEAN:
     case IR_KIND_COUNT:
     case IR_KIND_ANY:

@@ -20,7 +20,6 @@ static const fe_later LATER[] = {
     {"stencil", FE_E0812, "function"}, {"radius", FE_E0812, "function"},      {"knn", FE_E0812, "function"},
     {"dense", FE_E0812, "function"},   {"triangular", FE_E0812, "function"},  {"segments", FE_E0812, "function"},
     {"join", FE_E0812, "function"},    {"von_neumann", FE_E0812, "function"}, {"moore", FE_E0812, "function"},
-    {"var", FE_E0805, "reducer"},      {"std", FE_E0805, "reducer"},
 };
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))

@@ -116,6 +116,8 @@ typedef enum ir_kind {
     IR_KIND_ARGMAX,
     IR_KIND_SOFTMAX,
     IR_KIND_LOGSUMEXP,
+    IR_KIND_VAR,
+    IR_KIND_STD, /* lowering makes states of softmax to std */
     IR_KIND_MEAN,
     IR_KIND_COUNT,
     IR_KIND_ANY,

@@ -404,6 +404,8 @@ ir_scalar_value ir_kind_identity(ir_kind k, ir_dtype t) {
     case IR_KIND_ARGMAX:
     case IR_KIND_SOFTMAX:
     case IR_KIND_LOGSUMEXP:
+    case IR_KIND_VAR:
+    case IR_KIND_STD:
     case IR_KIND_MEAN:
     case IR_KIND_COUNT:
     case IR_KIND_ANY:

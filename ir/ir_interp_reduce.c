@@ -128,6 +128,37 @@ static ir_scalar_value reduce_mean(const message *msg, bool lanes, int64_t begin
                  ir_eval(IR_CAST, IR_I64, t, &degree));
 }
 
+/* ---- var and std: count, mean, and sum of squared distances from it ---- */
+typedef struct moments {
+    ir_scalar_value n, mean, m2;
+} moments;
+
+static moments join(ir_dtype t, moments a, moments b) {
+    ir_scalar_value n = eval2(IR_ADD, t, a.n, b.n), least = eval2(IR_MAX, t, n, number(t, 1));
+    ir_scalar_value d = eval2(IR_SUB, t, b.mean, a.mean);
+    ir_scalar_value step = eval2(IR_MUL, t, d, eval2(IR_DIV, t, b.n, least));
+    ir_scalar_value between = eval2(IR_DIV, t, eval2(IR_MUL, t, a.n, b.n), least);
+    ir_scalar_value more = eval2(IR_MUL, t, eval2(IR_MUL, t, d, d), between);
+    return (moments){n, eval2(IR_ADD, t, a.mean, step), eval2(IR_ADD, t, eval2(IR_ADD, t, a.m2, b.m2), more)};
+}
+
+static ir_scalar_value reduce_var(const message *msg, ir_kind k, bool lanes, int64_t begin, int64_t end, int64_t f) {
+    ir_dtype t = msg->t->dtype;
+    ir_scalar_value zero = number(t, 0);
+    moments p[IR_N_PARTIALS];
+    for (int i = 0; i < IR_N_PARTIALS; i++)
+        p[i] = (moments){zero, zero, zero};
+    for (int64_t e = begin; e < end; e++) {
+        moments *into = &p[lanes ? (e - begin) % IR_N_PARTIALS : 0];
+        *into = join(t, *into, (moments){number(t, 1), at_edge(msg, e, f), zero});
+    }
+    for (int d = IR_N_PARTIALS / 2; lanes && d > 0; d /= 2)
+        for (int i = 0; i < d; i++)
+            p[i] = join(t, p[i], p[i + d]);
+    ir_scalar_value var = eval2(IR_DIV, t, p[0].m2, p[0].n);
+    return k == IR_KIND_STD ? eval1(IR_SQRT, t, var) : var;
+}
+
 static ir_scalar_value reduce_element(const message *a, const message *b, const ir_op *op, bool lanes,
                                       const int64_t *row, int64_t f) {
     int64_t begin = row[0], end = row[1];
@@ -151,6 +182,9 @@ static ir_scalar_value reduce_element(const message *a, const message *b, const 
         return reduce_softmax(a, b, begin, end, f);
     case IR_KIND_LOGSUMEXP:
         return reduce_logsumexp(a, begin, end, f);
+    case IR_KIND_VAR:
+    case IR_KIND_STD:
+        return reduce_var(a, k, lanes, begin, end, f);
     case IR_KIND_MEAN:
         return reduce_mean(a, lanes, begin, end, f);
     case IR_KIND_COUNT:

@@ -48,6 +48,7 @@ static const char *const kinds[IR_KIND_COUNT_] = {
     [IR_KIND_AND] = "and",         [IR_KIND_OR] = "or",
     [IR_KIND_ARGMIN] = "argmin",   [IR_KIND_ARGMAX] = "argmax",
     [IR_KIND_SOFTMAX] = "softmax", [IR_KIND_LOGSUMEXP] = "logsumexp",
+    [IR_KIND_VAR] = "var",         [IR_KIND_STD] = "std",
     [IR_KIND_MEAN] = "mean",       [IR_KIND_COUNT] = "count",
     [IR_KIND_ANY] = "any",         [IR_KIND_ALL] = "all",
 };

@@ -111,6 +111,8 @@ static ir_dtype reduced(ir_kind k, ir_dtype t) {
     case IR_KIND_MEAN:
         return ir_dtype_is_float(t) || ir_dtype_is_complex(t) ? t : IR_NONE;
     case IR_KIND_LOGSUMEXP:
+    case IR_KIND_VAR:
+    case IR_KIND_STD:
         return ir_dtype_is_float(t) ? t : IR_NONE;
     case IR_KIND_COUNT:
         return t == IR_BOOL ? IR_I64 : IR_NONE;

@@ -60,6 +60,17 @@ static void softmax_rule(grad_sink *s, ir_id id, ir_id ct) {
     s->add(s->user, score, op, grad_op2(b, IR_MUL, p, grad_op2(b, IR_SUB, own, all)));
 }
 
+/* 2 (v - mean) / n of a variance, (v - mean) / (n std) of a standard deviation, 0 where that is 0. */
+static ir_id spread(ir_builder *b, ir_id id, ir_kind kind, ir_id v, ir_id ct) {
+    ir_type degree = {.dtype = IR_I64, .space = IR_ROW};
+    ir_id n = ir_emit_cast(b, ir_at(b->f, v)->type.dtype, ir_emit(b, IR_DEGREE, degree, NULL, 0));
+    ir_id d = grad_op2(b, IR_SUB, v, grad_op2(b, IR_DIV, reduce(b, IR_KIND_SUM, v), n));
+    if (kind == IR_KIND_VAR)
+        return grad_op2(b, IR_MUL, grad_op2(b, IR_DIV, grad_op2(b, IR_MUL, ct, grad_number(b, v, 2)), n), d);
+    ir_id zero = grad_number(b, v, 0), share = grad_op2(b, IR_DIV, ct, grad_op2(b, IR_MUL, n, id));
+    return grad_op2(b, IR_MUL, grad_select(b, grad_op2(b, IR_EQ, id, zero), zero, share), d);
+}
+
 void grad_reduce_rule(grad_sink *s, ir_id id, ir_id ct) {
     ir_builder *b = s->b;
     const ir_op *op = ir_at(b->f, id);
@@ -78,6 +89,10 @@ void grad_reduce_rule(grad_sink *s, ir_id id, ir_id ct) {
         return;
     case IR_KIND_LOGSUMEXP:
         s->add(s->user, op->args[0], op, grad_op2(b, IR_MUL, weight(b, op->args[0], id), ct));
+        return;
+    case IR_KIND_VAR:
+    case IR_KIND_STD:
+        s->add(s->user, op->args[0], op, spread(b, id, kind, op->args[0], ct));
         return;
     case IR_KIND_SOFTMAX:
         softmax_rule(s, id, ct);

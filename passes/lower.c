@@ -71,12 +71,13 @@ static bool check_results(const lower *L, base_str *err) {
     return true;
 }
 
-static bool lower_kernel(ir_module *m, const ir_func *k, base_arena *scratch, base_str *err) {
+static bool lower_kernel(ir_module *m, ir_func *k, base_arena *scratch, base_str *err) {
     lower L;
     if (k->body.n == 0 || ir_at(k, k->body.ops[k->body.n - 1])->code != IR_RET) {
         base_str_addf(err, "lower: kernel %s does not end with ret", k->name);
         return false;
     }
+    lower_states(m, k);
     lower_init(&L, m, k, scratch);
     if (!check_results(&L, err) || !lower_analyse(&L, err))
         return false;
@@ -90,7 +91,7 @@ static bool lower_kernel(ir_module *m, const ir_func *k, base_arena *scratch, ba
 bool pass_lower(ir_module *m, pass_context *ctx, base_str *err) {
     size_t n = m->n_funcs; /* functions made here stand behind */
     for (size_t i = 0; i < n; i++) {
-        const ir_func *f = m->funcs[i];
+        ir_func *f = m->funcs[i];
         if (f->level != IR_LEVEL_KERNEL || ir_func_find(m, f->name, IR_LEVEL_LOOP))
             continue;
         if (!lower_kernel(m, f, ctx->scratch, err))

@@ -8,6 +8,7 @@
  *   lower_shape.c    operations that change shapes, and matmul
  *   lower_item.c     one reduction or store: accumulator, start, update, result
  *   lower_combine.c  reductions with a state of the user's
+ *   lower_states.c   softmax, logsumexp, var, std as such
  *   lower_nest.c     loops over feature axes around items, walks over the edges
  *   lower_total.c    the two functions of a kernel with totals
  *
@@ -60,7 +61,6 @@ typedef struct lower_info { /* what is known of one operation of the kernel */
 
 typedef struct lower_acc { /* where a reduction is accumulated */
     ir_id var, edge;       /* partials or place of the value; argmin and argmax: place of the edge */
-    ir_id m, s;            /* softmax, logsumexp */
     ir_id *places, *next; /* combine: by value of the state; next: new values of a state that is no chain, or results */
     ir_id result; /* scalars of partials: the collapsed value */
 } lower_acc;
@@ -176,9 +176,9 @@ typedef struct lower_item {
     lower_item_kind kind;
     ir_kind reducer;
     ir_id op; /* reduce or total operation of the kernel */
-    ir_id value, score; /* of the kernel; START: value is of the loop function */
+    ir_id value; /* of the kernel; START: of the loop function */
     ir_type shape; /* of the loops around it */
-    size_t n_axes, score_axes;
+    size_t n_axes;
     ir_dim axes[IR_MAX_RANK];
     bool scalar_nest; /* no lanes: everything inside is scalar */
     ir_id place; /* START, TOTALS */
@@ -214,6 +214,9 @@ void lower_combine_move(lower *L, const lower_item *it, const ir_id *axes);
 void lower_combine_end(lower *L, const lower_item *it);
 ir_id lower_region_argument(lower *L, ir_id arg, const ir_id *idx);
 ir_id lower_combined(lower *L, ir_id get, const ir_id *idx); /* element of a state whose walk is over */
+
+/* ---- lower_states.c ---- */
+void lower_states(ir_module *m, ir_func *k);
 
 /* ---- lower_nest.c ---- */
 /* Runs all items in nests by shape; `open` loops over leading axes are open already, with these indices. */

@@ -56,7 +56,7 @@ static bool check_op(const lower *L, const ir_op *op, base_str *err) {
     if (op->code != IR_REDUCE)
         return true;
     ir_kind kind = ir_kind_of(op);
-    if (kind < IR_KIND_MEAN && op->n_args == (kind == IR_KIND_SOFTMAX ? 2 : 1))
+    if (kind < IR_KIND_SOFTMAX && op->n_args == 1)
         return true;
     base_str_addf(err, "lower: kernel %s: reduce %s must go through expand first", L->k->name, ir_kind_text(kind));
     return false;
@@ -135,10 +135,6 @@ static int64_t acc_bytes(lower *L, const ir_op *op) {
     if (value < 0 || first < 0)
         return -1;
     ir_kind kind = ir_kind_of(op);
-    if (kind == IR_KIND_SOFTMAX)
-        return value + 2 * first;
-    if (kind == IR_KIND_LOGSUMEXP)
-        return 2 * value;
     return kind == IR_KIND_ARGMIN || kind == IR_KIND_ARGMAX ? value + first : value;
 }
 
@@ -284,14 +280,6 @@ static void visit_reduction(lower *L, ir_id id, bool **nest, ir_id *stack) {
     if (op->code == IR_TOTAL)
         root = (fold_root){
             .shape = &ir_at(L->k, op->args[0])->type, .space = IR_ROW, .scalar_nest = &L->info[id].scalar_nest};
-    if (op->code == IR_REDUCE && ir_kind_of(op) == IR_KIND_SOFTMAX) {
-        fold_root score = root;
-        score.shape = &ir_at(L->k, op->args[0])->type;
-        score.inner_score = !lower_same_axes(score.shape, root.shape);
-        visit_root(L, op->args[0], &score, nest, stack);
-        visit_root(L, op->args[1], &root, nest, stack);
-        return;
-    }
     visit_root(L, op->args[0], &root, nest, stack);
 }
 

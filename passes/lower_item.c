@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-static bool is_stream(ir_kind k) { return k == IR_KIND_SOFTMAX || k == IR_KIND_LOGSUMEXP; }
 static bool is_arg(ir_kind k) { return k == IR_KIND_ARGMIN || k == IR_KIND_ARGMAX; }
 
 ir_opcode lower_combine_op(ir_kind k) {
@@ -36,13 +35,6 @@ lower_item lower_item_reduce(lower *L, ir_id id) {
     lower_item it = {.kind = LOWER_REDUCE, .op = id, .reducer = ir_kind_of(op), .value = op->args[0]};
     set_shape(&it, &op->type);
     it.scalar_nest = L->info[id].scalar_nest;
-    it.score_axes = SIZE_MAX;
-    if (is_stream(it.reducer)) {
-        ir_dim axes[IR_MAX_RANK];
-        it.score = op->args[0];
-        it.score_axes = lower_axes(&ir_at(L->k, it.score)->type, axes);
-        it.value = it.reducer == IR_KIND_SOFTMAX ? op->args[1] : 0;
-    }
     return it;
 }
 
@@ -78,23 +70,6 @@ static ir_id new_partials(lower *L, const lower_item *it) {
     return p;
 }
 
-static size_t begin_stream(lower *L, const lower_item *it, lower_item *starts) {
-    lower_acc *acc = &L->acc[it->op];
-    ir_dtype score = ir_at(L->k, it->score)->type.dtype;
-    size_t n = 0;
-    acc->m = lower_item_place(L, score, it, it->score_axes, "max");
-    starts[n++] =
-        lower_item_start(L, it, acc->m, it->score_axes, lower_const(L, score, ir_kind_identity(IR_KIND_MAX, score)));
-    acc->s = lower_item_place(L, score, it, it->score_axes, "norm");
-    starts[n++] = lower_item_start(L, it, acc->s, it->score_axes, lower_number(L, score, 0));
-    if (it->reducer == IR_KIND_SOFTMAX) {
-        ir_dtype value = ir_at(L->k, it->op)->type.dtype;
-        acc->var = lower_item_place(L, value, it, it->n_axes, "acc");
-        starts[n++] = lower_item_start(L, it, acc->var, it->n_axes, lower_number(L, value, 0));
-    }
-    return n;
-}
-
 size_t lower_item_begin(lower *L, const lower_item *it, lower_item *starts) {
     if (it->kind == LOWER_COMBINE) {
         L->span = ir_at(L->k, it->op)->span;
@@ -104,8 +79,6 @@ size_t lower_item_begin(lower *L, const lower_item *it, lower_item *starts) {
         return 0;
     L->span = ir_at(L->k, it->op)->span;
     lower_acc *acc = &L->acc[it->op];
-    if (is_stream(it->reducer))
-        return begin_stream(L, it, starts);
     if (it->n_axes == 0) {
         acc->var = new_partials(L, it);
         return 0;
@@ -129,7 +102,7 @@ void lower_item_end(lower *L, const lower_item *it) {
         L->span = ir_at(L->k, it->op)->span;
         lower_combine_end(L, it);
     }
-    if (it->kind != LOWER_REDUCE || it->n_axes || is_stream(it->reducer))
+    if (it->kind != LOWER_REDUCE || it->n_axes)
         return;
     lower_acc *acc = &L->acc[it->op];
     L->span = ir_at(L->k, it->op)->span;
@@ -164,34 +137,6 @@ static void set(lower *L, ir_id place, const ir_id *index, size_t n, ir_id value
     lower_raw(L, IR_SET, IR_NONE, args, 2 + n);
 }
 
-static void update_stream(lower *L, lower_item *it, const ir_id *axes) {
-    const lower_acc *acc = &L->acc[it->op];
-    const ir_op *score = ir_at(L->k, it->score);
-    ir_dtype t = score->type.dtype;
-    ir_id idx[IR_MAX_RANK], at[IR_MAX_RANK];
-    lower_index(L, &score->type, axes, idx);
-    size_t n = place_index(L, it, it->score_axes, axes, at);
-    ir_id v = lower_eval(L, it->score, idx), zero = lower_number(L, t, 0), one = lower_number(L, t, 1);
-    ir_id lowest = lower_const(L, t, ir_kind_identity(IR_KIND_MAX, t));
-    ir_id m = get(L, acc->m, at, n), s = get(L, acc->s, at, n);
-    ir_id drop = lower_pure2(L, IR_EQ, IR_BOOL, v, lowest), up = lower_pure2(L, IR_GT, IR_BOOL, v, m);
-    ir_id gap = lower_pure1(L, IR_ABS, t, lower_pure2(L, IR_SUB, t, m, v));
-    ir_id factor = lower_pure1(L, IR_EXP, t, lower_pure1(L, IR_NEG, t, gap));
-    ir_id f = lower_pure3(L, IR_SELECT, t, lower_pure2(L, IR_EQ, IR_BOOL, m, v), one, factor);
-    it->p = lower_pure3(L, IR_SELECT, t, drop, zero, lower_pure3(L, IR_SELECT, t, up, one, f));
-    it->c = lower_pure3(L, IR_SELECT, t, up, f, one);
-    ir_id sum = lower_pure2(L, IR_ADD, t, lower_pure2(L, IR_MUL, t, s, it->c), it->p);
-    set(L, acc->s, at, n, sum);
-    set(L, acc->m, at, n, lower_pure3(L, IR_SELECT, t, up, v, m));
-}
-
-static void update_softmax(lower *L, lower_item *it, const ir_id *at, size_t n, ir_id v) {
-    const lower_acc *acc = &L->acc[it->op];
-    ir_dtype t = ir_at(L->k, it->op)->type.dtype;
-    ir_id a = lower_pure2(L, IR_MUL, t, get(L, acc->var, at, n), it->c);
-    set(L, acc->var, at, n, lower_pure2(L, IR_ADD, t, a, lower_pure2(L, IR_MUL, t, it->p, v)));
-}
-
 static void update_arg(lower *L, const lower_item *it, const ir_id *at, size_t n, ir_id v) {
     const lower_acc *acc = &L->acc[it->op];
     ir_dtype t = ir_at(L->k, it->value)->type.dtype;
@@ -217,15 +162,11 @@ static void update_partials(lower *L, const lower_item *it, ir_id v) {
 static void update(lower *L, lower_item *it, const ir_id *axes) {
     ir_id idx[IR_MAX_RANK], at[IR_MAX_RANK];
     L->span = ir_at(L->k, it->op)->span;
-    if (!it->value)
-        return; /* logsumexp: the state is all */
     lower_index(L, &it->shape, axes, idx);
     ir_id v = lower_eval_in(L, it->value, &it->shape, idx);
     L->span = ir_at(L->k, it->op)->span;
     size_t n = place_index(L, it, it->n_axes, axes, at);
-    if (it->reducer == IR_KIND_SOFTMAX)
-        update_softmax(L, it, at, n, v);
-    else if (it->n_axes == 0)
+    if (it->n_axes == 0)
         update_partials(L, it, v);
     else if (is_arg(it->reducer))
         update_arg(L, it, at, n, v);
@@ -280,8 +221,6 @@ static void store_part(lower *L, const lower_item *it, const ir_id *axes) {
 }
 
 void lower_item_at(lower *L, lower_item *it, size_t j, size_t first, const ir_id *axes) {
-    if (it->kind == LOWER_REDUCE && is_stream(it->reducer) && j == (it->score_axes > first ? it->score_axes : first))
-        update_stream(L, it, axes);
     if (it->kind == LOWER_COMBINE)
         lower_combine_at(L, it, j, first, axes);
     if (j != it->n_axes || it->kind == LOWER_COMBINE)
@@ -324,17 +263,9 @@ ir_id lower_reduced(lower *L, ir_id id, const ir_id *idx) {
     const ir_op *op = ir_at(L->k, id);
     const lower_acc *acc = &L->acc[id];
     ir_kind kind = ir_kind_of(op);
-    ir_dtype t = op->type.dtype;
     L->span = op->span;
     if (acc->result)
         return acc->result;
-    if (!is_stream(kind)) {
-        ir_id value = read_place(L, is_arg(kind) ? acc->edge : acc->var, &op->type, idx);
-        return is_arg(kind) ? lower_pure1(L, IR_SOURCE, IR_I64, value) : value;
-    }
-    const ir_type *score = &ir_at(L->k, op->args[0])->type;
-    ir_id s = read_place(L, acc->s, score, idx);
-    if (kind == IR_KIND_SOFTMAX)
-        return lower_pure2(L, IR_DIV, t, read_place(L, acc->var, &op->type, idx), s);
-    return lower_pure2(L, IR_ADD, t, read_place(L, acc->m, score, idx), lower_pure1(L, IR_LOG, t, s));
+    ir_id value = read_place(L, is_arg(kind) ? acc->edge : acc->var, &op->type, idx);
+    return is_arg(kind) ? lower_pure1(L, IR_SOURCE, IR_I64, value) : value;
 }

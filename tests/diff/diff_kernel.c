@@ -171,7 +171,8 @@ static ir_kind reduce_kind(gen *g, ir_dtype t) {
     if (k < 24) return IR_KIND_ARGMAX;
     if (ir_dtype_is_float(t) && k < 34) return IR_KIND_LOGSUMEXP;
     if (ir_dtype_is_float(t) && k < 46) return IR_KIND_SOFTMAX;
-    if (ir_dtype_is_float(t) && k < 58) return IR_KIND_MEAN;
+    if (ir_dtype_is_float(t) && k < 54) return IR_KIND_MEAN;
+    if (ir_dtype_is_float(t) && k < 62) return k < 58 ? IR_KIND_VAR : IR_KIND_STD;
     return primitive_kind(g->r, t);
 }
 
