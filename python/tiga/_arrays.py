@@ -268,9 +268,10 @@ def _judge(found, dtype, what):
         wants = " and ".join(w for w in (long if wrong_type else "", "C-contiguous" if strided else "") if w)
         raise TypeError(f"{what} is a {order}{found.long} {found.word} of shape {_shape_text(found.shape)}{strides}; it "
                         f"must be {wants}: pass {_advice(found, what, long, wrong_type, strided)}")
-    if found.pointer % dtype.align and _count(found.shape):
+    pointer = found.pointer if _count(found.shape) else 0  # that of no elements may be anything
+    if pointer % dtype.align:
         raise ValueError(f"{what} is not aligned to its {dtype.align}-byte elements; pass a copy of it")
-    return View(found.pointer, dtype, found.shape, found.readonly, found.kind, found.keep)
+    return View(pointer, dtype, found.shape, found.readonly, found.kind, found.keep)
 
 
 def find(value, what):

@@ -265,7 +265,8 @@ class Names(unittest.TestCase):
     def test_help(self):
         f = module().weighted_sum
         text = pydoc.plain(pydoc.render_doc(f))
-        self.assertIn("weighted_sum(g: Graph, /, *, x: src f32[F], w: edge f32, bias: dst f32[F], out=None) -> f32[F]", text)
+        signature = "weighted_sum(g: Graph, /, *, x: src f32[F], w: edge f32, bias: dst f32[F], out=None) -> f32[F]"
+        self.assertIn(signature.replace(" ", ""), "".join(text.split()))  # later Pythons break lines
         self.assertIn("x: float32 [n_src, F], one row a source", text)
         signature = inspect.signature(f)
         self.assertEqual(list(signature.parameters), ["g", "x", "w", "bias", "out"])
