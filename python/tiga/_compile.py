@@ -101,7 +101,7 @@ def compile(source, /, *, file_name=None, cpu=None, opt_level=None, warnings_are
     options.warnings_are_errors = bool(warnings_are_errors)
     if cache:
         options.cache = _cache_module._handle()
-    handle, result = C.c_void_p(), C.POINTER(_jit.Result)()
+    handle, result = C.c_void_p(), C.c_void_p()
     outputs = C.byref(options), C.byref(handle), C.byref(result)
     try:
         if is_path:
@@ -110,27 +110,30 @@ def compile(source, /, *, file_name=None, cpu=None, opt_level=None, warnings_are
             data = source.encode()
             _context.call(library.tiga_jit_source, data, len(data), *outputs)
     except ValueError as error:
-        if result and result.contents.n_diagnostics:
-            raise _failure(result.contents) from None
-        raise error from None
+        failure = _failure(library, result)
+        raise (failure or error) from None
     finally:
-        shown = _shown(result)
-        if result:
-            library.tigac_result_free(result)
+        shown = _shown(library, result)
+        library.tigac_result_free(result)
     for text in shown if handle else ():
         warnings.warn(text, CompileWarning, stacklevel=2)
     return Module._take(handle)
 
 
-def _failure(result):
-    diagnostics = [_diagnostic(result.diagnostics[i]) for i in range(result.n_diagnostics)]
-    return CompileError(_text(result.rendered), diagnostics)
-
-
-def _shown(result):
-    """Warnings of a program that was compiled, one line each."""
+def _diagnostics(library, result):
+    """What stands in a tigac_result, and the same with carets."""
     if not result:
-        return []
-    result = result.contents
-    all_ = [_diagnostic(result.diagnostics[i]) for i in range(result.n_diagnostics)]
-    return [f"{d.file}:{d.line}:{d.column}: {d.text} [{d.id}]" for d in all_ if not d.is_error]
+        return [], ""
+    contents = library.Result.from_address(result.value)
+    return [_diagnostic(contents.diagnostics[i]) for i in range(contents.n_diagnostics)], _text(contents.rendered)
+
+
+def _failure(library, result):
+    diagnostics, rendered = _diagnostics(library, result)
+    return CompileError(rendered, diagnostics) if diagnostics else None
+
+
+def _shown(library, result):
+    """Warnings, one line each."""
+    diagnostics, _ = _diagnostics(library, result)
+    return [f"{d.file}:{d.line}:{d.column}: {d.text} [{d.id}]" for d in diagnostics if not d.is_error]

@@ -28,13 +28,13 @@ class DiagnosticC(C.Structure):
                 ("notes", C.POINTER(Note)), ("n_notes", C.c_size_t)]
 
 
-N_OUTPUTS = 10
-
-
-class Result(C.Structure):
-    c_name = "tigac_result"
-    _fields_ = [("outputs", Blob * N_OUTPUTS), ("diagnostics", C.POINTER(DiagnosticC)), ("n_diagnostics", C.c_size_t),
-                ("rendered", C.c_char_p), ("error", C.c_char_p), ("dumps", C.c_char_p)]
+def result_type(n_outputs):
+    """tigac_result, which has a place for each kind of output that this compiler knows."""
+    class Result(C.Structure):
+        c_name = "tigac_result"
+        _fields_ = [("outputs", Blob * n_outputs), ("diagnostics", C.POINTER(DiagnosticC)), ("n_diagnostics", C.c_size_t),
+                    ("rendered", C.c_char_p), ("error", C.c_char_p), ("dumps", C.c_char_p)]
+    return Result
 
 
 class JitOptions(C.Structure):
@@ -81,10 +81,11 @@ _lib.declare(_lib.lib, {
 })
 _PROTOTYPES = {
     "tigac_version_full": (_s, []),
-    "tigac_result_free": (None, [C.POINTER(Result)]),
+    "tigac_output_name": (_s, [_i]),
+    "tigac_result_free": (None, [_p]),
     "tiga_jit_defaults": (JitOptions, []),
-    "tiga_jit_source": (_i, [_p, _s, C.c_size_t, C.POINTER(JitOptions), C.POINTER(_p), C.POINTER(C.POINTER(Result))]),
-    "tiga_jit_file": (_i, [_p, _s, C.POINTER(JitOptions), C.POINTER(_p), C.POINTER(C.POINTER(Result))]),
+    "tiga_jit_source": (_i, [_p, _s, C.c_size_t, C.POINTER(JitOptions), C.POINTER(_p), C.POINTER(_p)]),
+    "tiga_jit_file": (_i, [_p, _s, C.POINTER(JitOptions), C.POINTER(_p), C.POINTER(_p)]),
 }
 
 
@@ -98,4 +99,8 @@ def tigac():
     except OSError as error:
         raise ImportError(f"tiga: cannot load the compiler: {error}") from None
     _lib.declare(library, _PROTOTYPES)
+    n = 0
+    while library.tigac_output_name(n) is not None:
+        n += 1
+    library.Result = result_type(n)
     return library

@@ -2,6 +2,7 @@
 import os
 import shutil
 import subprocess
+import sys
 import unittest
 
 from cli import BUILD, SOURCE, WEIGHTED_SUM, CliTest
@@ -84,6 +85,18 @@ class Install(CliTest):
         self.command("c++", "-x", "c++", "-std=c++17", "-fsyntax-only", "main.c", *flags)
         library_path = {"LD_LIBRARY_PATH": str(folder.parent)}
         self.assertEqual(self.command("./consumer", self.dir / "model.so", env=library_path), "21.5 200.25 1\n")
+
+    def test_python(self):
+        folder = next(self.prefix.glob("**/python/tiga")).parent
+        text = ("import tiga as tg; from tiga import _lib; print(_lib.library_path());"
+                "m = tg.load('model.so'); g = tg.Graph.from_csr([0, 2, 3], [0, 1, 1]);"
+                "print(m.weighted_sum(g, x=[[1], [2]], w=[1, 10, 100], bias=[[0.5], [0.25]]))")
+        clean = {k: v for k, v in os.environ.items() if not k.startswith("TIGA_")}
+        r = subprocess.run([sys.executable, "-c", text], cwd=self.dir, capture_output=True, text=True,
+                           env={**clean, "PYTHONPATH": str(folder)})
+        path, result = r.stdout.splitlines() or ["", r.stderr]
+        self.assertTrue(path.startswith(str(self.prefix)), path)
+        self.assertEqual(result, "[[21.5], [200.25]]")
 
     def test_what_is_there(self):
         names = {str(p.relative_to(self.prefix)) for p in self.prefix.rglob("*") if p.is_file() or p.is_symlink()}
