@@ -73,9 +73,9 @@ class DType:
         return long == self.long or (long == "uint16" and (self.numpy == long or (is_buffer and self.letter == "H")))
 
     @property
-    def numpy_letter(self):
-        """The letter that numpy's arrays of this type have in the buffer protocol."""
-        return "e" if self.numpy == "float16" else self.letter
+    def numpy_format(self):
+        """The letters that numpy's arrays of this type have in the buffer protocol."""
+        return "e" if self.numpy == "float16" else "Z" * len(self.parts) + self.letter
 
     def __repr__(self):
         return self.name

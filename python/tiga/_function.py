@@ -90,7 +90,7 @@ class Function(_lib.extension.Call if _lib.extension else object):
             return  # it knows calls with one graph only
         graph = self._graphs[0].keyword if self.is_program else ""
         kinds = {f"{graph}.dst": 1, f"{graph}.src": 2, f"{graph}.edge": 3}
-        fields = [tuple((f.keyword, f.cname, f.at, f.dtype.code, f.dtype.size, f.dtype.numpy_letter, f.at in _AXES, f.shape)
+        fields = [tuple((f.keyword, f.cname, f.at, f.dtype.code, f.dtype.size, f.dtype.numpy_format, f.at in _AXES, f.shape)
                         for f in some) for some in (self.params, self.results)]
         self._setup(self.module._handle, self._cname, *fields, tuple(kinds.get(name, 0) for name in self._dims), self._out,
                     self._result_type)

@@ -91,7 +91,7 @@ typedef struct field {
     PyObject *keyword;
     char *name;
     int at, dtype, size, rank; /* rank of the whole array: its axis and the features */
-    char letter;
+    char format[4]; /* of numpy's arrays, in the buffer protocol */
     bool has_axis;
     int64_t shape[6];
 } field;
@@ -174,9 +174,7 @@ static bool take_number(const field *f, PyObject *value, frame *fr, int i) {
 }
 
 static bool same_format(const field *f, const char *format) {
-    if (!format || !format[0] || format[1])
-        return false;
-    return format[0] == f->letter || (f->letter == 'q' && format[0] == 'l');
+    return format && (strcmp(format, f->format) == 0 || (strcmp(f->format, "q") == 0 && strcmp(format, "l") == 0));
 }
 
 static bool take_buffer(const field *f, PyObject *value, frame *fr, tiga_array *out, int flags) {
@@ -375,17 +373,20 @@ static char *copy_text(PyObject *bytes) {
     return copy;
 }
 
-/* (keyword, name, at, dtype, size, letter, has_axis, shape) */
+/* (keyword, name, at, dtype, size, format, has_axis, shape) */
 static bool set_field(field *f, PyObject *from) {
     PyObject *keyword, *name, *shape;
-    int letter, has_axis;
-    if (!PyArg_ParseTuple(from, "UOiiiCpO!", &keyword, &name, &f->at, &f->dtype, &f->size, &letter, &has_axis,
+    const char *format;
+    int has_axis;
+    if (!PyArg_ParseTuple(from, "UOiiispO!", &keyword, &name, &f->at, &f->dtype, &f->size, &format, &has_axis,
                           &PyTuple_Type, &shape))
         return false;
     Py_ssize_t n = PyTuple_Size(shape);
     if (n > 6)
         return PyErr_SetString(PyExc_ValueError, "more than 6 axes"), false;
-    f->letter = (char)letter;
+    if (strlen(format) >= sizeof f->format)
+        return PyErr_SetString(PyExc_ValueError, "a longer format"), false;
+    strcpy(f->format, format);
     f->has_axis = has_axis != 0;
     f->rank = (int)n + f->has_axis;
     for (Py_ssize_t k = 0; k < n; k++)
