@@ -37,7 +37,7 @@ static bool steps_by_one(const cg_loop *c, const ir_op *loop, const ir_id *index
 }
 
 static bool is_lane_argument(const cg_loop *c, const ir_op *loop, ir_id id) {
-    if (class_of(c, loop, id) != CG_STEP)
+    if (class_of(c, loop, id) != CG_STEP || ir_at(c->f, id)->code != IR_ARG)
         return false;
     int64_t index = ir_int(ir_at(c->f, id), IR_ATTR_INDEX, 0);
     if (loop->code == IR_LANES)
@@ -45,9 +45,21 @@ static bool is_lane_argument(const cg_loop *c, const ir_op *loop, ir_id id) {
     return index == (loop->code == IR_EDGES ? 2 : 1);
 }
 
+/* k + 3: a place that steps with the lane, for the part of an axis that a slice or a concat works on. */
+static bool steps_too(const cg_loop *c, const ir_op *loop, const ir_op *op) {
+    if (op->code != IR_ADD && op->code != IR_SUB)
+        return false;
+    cg_vec_class a = class_of(c, loop, op->args[0]), b = class_of(c, loop, op->args[1]);
+    return (a == CG_STEP && b == CG_SAME) || (op->code == IR_ADD && a == CG_SAME && b == CG_STEP);
+}
+
 static bool classify_elementwise(cg_loop *c, const ir_op *loop, ir_id id) {
     const ir_op *op = ir_at(c->f, id);
     bool any = false;
+    if (steps_too(c, loop, op)) {
+        c->site[id].vec = CG_STEP;
+        return true;
+    }
     for (uint32_t i = 0; i < op->n_args; ++i) {
         cg_vec_class k = class_of(c, loop, op->args[i]);
         if (k == CG_STEP || k == CG_SOURCE || k == CG_SLOT)
@@ -208,6 +220,8 @@ bool cg_in_registers(cg_loop *c, ir_id var, cg_piece **out, size_t *n) {
         const ir_op *loop = loop_id ? ir_at(c->f, loop_id) : NULL;
         if (!loop || loop->code != IR_LANES || c->site[use->args[1]].loop != loop_id || !cg_vectorizable(c, loop_id))
             return false;
+        if (ir_at(c->f, use->args[1])->code != IR_ARG)
+            return false; /* another lane's element */
         if (loop->n_args > 1 && ir_int(ir_at(c->f, use->args[1]), IR_ATTR_INDEX, 0) != 1)
             return false;
         if (!cg_constant(c, loop->args[0], &count) || count != size || (width && width != width_of(loop)))
@@ -340,6 +354,9 @@ static void vector_statement(cg_loop *c, const ir_op *loop, ir_id id) {
             vector_store(c, ir_at(c->f, last)->type.dtype, cg_element(c, id), value);
     } else if (op->code == IR_ACCUM) {
         vector_accum(c, loop, id);
+    } else if (class_of(c, loop, id) == CG_STEP && op->code != IR_ARG) { /* of an axis: far from overflowing */
+        c->text[id] = base_arena_printf(c->arena, "(%s %c %s)", c->text[op->args[0]], op->code == IR_ADD ? '+' : '-',
+                                        c->text[op->args[1]]);
     } else if (class_of(c, loop, id) != CG_VECTOR) {
         cg_statement(c, id);
     } else if (op->code == IR_LOAD) {
