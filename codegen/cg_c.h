@@ -89,6 +89,7 @@ void cg_statement(cg_loop *c, ir_id id);
 ir_id cg_region_arg(const cg_loop *c, const ir_op *loop, int64_t index); /* live, else 0 */
 void cg_set_value(cg_loop *c, ir_id id, const char *ctype, const char *expr, bool atom);
 void cg_expression(cg_loop *c, ir_id id);
+void cg_assign(cg_loop *c, const char *place, const char *value);
 void cg_edge_bounds(cg_loop *c, const ir_op *op, const char **begin, const char **end);
 void cg_prefetch(cg_loop *c, ir_id edges, const char *e);
 
@@ -117,6 +118,10 @@ const cg_piece *cg_piece_at(const cg_loop *c, const cg_place *p);
 int cg_log2(int lanes);
 const char *cg_vector_type(cg_loop *c, ir_dtype t, int lanes);
 void cg_emit_vectors(cg_text *w, const cg_vectors *v, cg_helpers *h, base_arena *arena);
+
+/* cg_complex.c: vectors of complex numbers */
+void cg_complex_vector_type(base_str *out, ir_dtype t, int n);
+void cg_complex_vector_memory(base_str *out, const cg_vectors *v, ir_dtype t, int width);
 
 /* cg_loop.c */
 typedef struct cg_loop_facts {

@@ -16,6 +16,7 @@ static int64_t width_of(const ir_op *loop) {
     return v == 16 || v == 8 || v == 4 ? v : 0;
 }
 
+/* Complex numbers are loaded, taken apart, put together and stored in vectors, but not kept or computed with. */
 static bool has_vectors(ir_dtype t) { return t != IR_BOOL && !ir_dtype_is_complex(t); }
 
 static cg_vec_class class_of(const cg_loop *c, const ir_op *loop, ir_id id) {
@@ -81,6 +82,8 @@ static bool classify_elementwise(cg_loop *c, const ir_op *loop, ir_id id) {
         }
         return (c->site[id].mask_bytes = c->site[op->args[0]].mask_bytes) != 0;
     }
+    if (op->code == IR_REAL || op->code == IR_IMAG || op->code == IR_COMPLEX)
+        return true;
     if (in == IR_BOOL || out == IR_BOOL || ir_dtype_is_complex(in) || ir_dtype_is_complex(out))
         return false;
     if (op->code == IR_SELECT && class_of(c, loop, op->args[0]) == CG_VECTOR)
@@ -95,9 +98,9 @@ static bool classify_load(cg_loop *c, const ir_op *loop, ir_id id) {
         return false;
     if (steps_by_one(c, loop, op->args, op->n_args, &same)) {
         c->site[id].vec = same ? CG_SAME : CG_VECTOR;
-        return same || has_vectors(op->type.dtype);
+        return same || op->type.dtype != IR_BOOL;
     }
-    if (!has_vectors(op->type.dtype) || class_of(c, loop, op->args[0]) != CG_SOURCE)
+    if (op->type.dtype == IR_BOOL || class_of(c, loop, op->args[0]) != CG_SOURCE)
         return false;
     c->site[id].vec = CG_VECTOR;
     return steps_by_one(c, loop, op->args + 1, op->n_args - 1, &same) && same;
@@ -139,6 +142,11 @@ static bool classify_accum(cg_loop *c, const ir_op *loop, const ir_op *op) {
     return is_lane_argument(c, loop, op->args[1]) && (value == CG_SAME || value == CG_VECTOR);
 }
 
+static bool can_store(const cg_loop *c, const ir_op *loop, ir_id value) {
+    ir_dtype t = ir_at(c->f, value)->type.dtype;
+    return has_vectors(t) || (ir_dtype_is_complex(t) && class_of(c, loop, value) == CG_VECTOR);
+}
+
 static bool classify(cg_loop *c, const ir_op *loop, ir_id id) {
     const ir_op *op = ir_at(c->f, id);
     bool same, lane_ok = true;
@@ -169,7 +177,7 @@ static bool classify(cg_loop *c, const ir_op *loop, ir_id id) {
         return classify_place(c, loop, id);
     case IR_STORE:
         return steps_by_one(c, loop, op->args, op->n_args - 1, &same) && !same &&
-               has_vectors(ir_at(c->f, op->args[op->n_args - 1])->type.dtype);
+               can_store(c, loop, op->args[op->n_args - 1]);
     case IR_ACCUM:
         return classify_accum(c, loop, op);
     default:
@@ -272,6 +280,11 @@ static void vector_elementwise(cg_loop *c, const ir_op *loop, ir_id id) {
         cg_set_value(c, id, type, base_arena_printf(c->arena, "%s ? %s : %s", a[0], a[1], a[2]), false);
         return;
     }
+    if (op->code == IR_REAL || op->code == IR_IMAG) {
+        const char *part = base_arena_printf(c->arena, "%s.%s", a[0], op->code == IR_REAL ? "re" : "im");
+        cg_set_value(c, id, type, part, true);
+        return;
+    }
     c->vec->op[op->code][in][out][cg_log2(c->lanes)] = true;
     const char *name = op->code == IR_CAST ? base_arena_printf(c->arena, "%s_from", ir_dtype_text(out))
                                            : ir_op_describe(op->code)->text;
@@ -347,9 +360,9 @@ static void vector_statement(cg_loop *c, const ir_op *loop, ir_id id) {
         const cg_place *p = &c->place[op->args[0]];
         const char *value = operand(c, loop, last);
         if (p->vector)
-            cg_line(&c->w, "%s = %s;", p->vector, cg_bare(c->arena, value));
+            cg_assign(c, p->vector, value);
         else if (p->n_pieces)
-            cg_line(&c->w, "%s = %s;", cg_write_place(c, id), cg_bare(c->arena, value));
+            cg_assign(c, cg_write_place(c, id), value);
         else
             vector_store(c, ir_at(c->f, last)->type.dtype, cg_element(c, id), value);
     } else if (op->code == IR_ACCUM) {

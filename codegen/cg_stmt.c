@@ -118,9 +118,16 @@ static void store(cg_loop *c, ir_id id) {
     cg_line(&c->w, "%s = %s;", cg_element(c, id), cg_bare(c->arena, c->text[op->args[op->n_args - 1]]));
 }
 
+/* Nothing for a state that keeps its value: compilers warn about it. */
+void cg_assign(cg_loop *c, const char *place, const char *value) {
+    value = cg_bare(c->arena, value);
+    if (strcmp(place, value))
+        cg_line(&c->w, "%s = %s;", place, value);
+}
+
 static void set(cg_loop *c, ir_id id) {
     const ir_op *op = ir_at(c->f, id);
-    cg_line(&c->w, "%s = %s;", cg_write_place(c, id), cg_bare(c->arena, c->text[op->args[op->n_args - 1]]));
+    cg_assign(c, cg_write_place(c, id), c->text[op->args[op->n_args - 1]]);
 }
 
 /* ---- partial results --------------------------------------------------------------------------------------------- */

@@ -41,6 +41,14 @@ static const char prelude[] =
     "#define TIGA_BLEND(part, mask_part, m, a, b) ((part)(((m) & (mask_part)(a)) | (~(m) & (mask_part)(b))))\n"
     "#define TIGA_NOT(m) (~(m))\n"
     "#endif\n"
+    "#if TIGA_VECTOR_BYTES != 0 && defined(__has_builtin)\n"
+    "#if __has_builtin(__builtin_shufflevector)\n"
+    "#define TIGA_SHUFFLE 1\n"
+    "#endif\n"
+    "#endif\n"
+    "#if !defined(TIGA_SHUFFLE)\n"
+    "#define TIGA_SHUFFLE 0\n"
+    "#endif\n"
     "#define TIGA_EACH_1(X) X(0)\n"
     "#define TIGA_EACH_2(X) X(0) X(1)\n"
     "#define TIGA_EACH_4(X) X(0) X(1) X(2) X(3)\n"
@@ -204,13 +212,22 @@ static void close_over(cg_vectors *v) {
                     if (!v->op[code][in][to][w])
                         continue;
                     v->type[in][w] = v->type[to][w] = true;
+                    if (code == IR_COMPLEX)
+                        continue;
                     if (code == IR_MIN || code == IR_MAX || code == IR_SELECT)
                         v->type[mask_of((ir_dtype)in)][w] = true;
                     if (!is_native((ir_opcode)code, (ir_dtype)in) &&
                         !cg_is_half_cast((ir_opcode)code, (ir_dtype)in, (ir_dtype)to))
                         v->store[in][w] = v->load[to][w] = true;
                 }
-        for (int t = 0; t < CG_DTYPES; ++t) {
+        for (int t = 0; t < CG_DTYPES; ++t) { /* parts of complex types come before */
+            ir_dtype part = ir_dtype_part((ir_dtype)t);
+            bool gathers = v->gather[t][w][0] || v->gather[t][w][1];
+            if (ir_dtype_is_complex((ir_dtype)t)) {
+                v->type[t][w] = v->type[t][w] || v->load[t][w] || v->store[t][w] || gathers;
+                v->type[part][w] = v->type[part][w] || v->type[t][w];
+                continue;
+            }
             if (v->gather[t][w][0] || v->gather[t][w][1])
                 v->load[t][w] = true;
             if (v->load[t][w] || v->store[t][w] || v->splat[t][w])
@@ -231,17 +248,21 @@ void cg_emit_vectors(cg_text *w, const cg_vectors *used, cg_helpers *h, base_are
     base_str_add(w->out, prelude);
     for (int t = 0; t < CG_DTYPES; ++t)
         for (int n = 0; n < CG_WIDTHS; ++n)
-            if (v.type[t][n])
+            if (v.type[t][n] && ir_dtype_is_complex((ir_dtype)t))
+                cg_complex_vector_type(w->out, (ir_dtype)t, 1 << n);
+            else if (v.type[t][n])
                 emit_type(w->out, (ir_dtype)t, 1 << n);
     for (int t = 0; t < CG_DTYPES; ++t)
         for (int n = 0; n < CG_WIDTHS; ++n)
-            if (v.type[t][n])
+            if (v.type[t][n] && ir_dtype_is_complex((ir_dtype)t))
+                cg_complex_vector_memory(w->out, &v, (ir_dtype)t, n);
+            else if (v.type[t][n])
                 emit_memory(w->out, &v, arena, (ir_dtype)t, n);
     for (int code = 0; code < IR_OP_COUNT; ++code)
         for (int in = 0; in < CG_DTYPES; ++in)
             for (int to = 0; to < CG_DTYPES; ++to)
                 for (int n = 0; n < CG_WIDTHS; ++n) {
-                    if (!v.op[code][in][to][n])
+                    if (!v.op[code][in][to][n] || code == IR_COMPLEX)
                         continue;
                     if (cg_is_half_cast((ir_opcode)code, (ir_dtype)in, (ir_dtype)to))
                         cg_half_vector(w->out, h, arena, (ir_dtype)in, (ir_dtype)to, 1 << n);

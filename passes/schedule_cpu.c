@@ -27,7 +27,7 @@ static void look_for_wide(void *ctx, ir_func *f, ir_region *r, ir_id id) {
         ir_dtype t = op->type.dtype;
         if (op->code == IR_SET || op->code == IR_STORE)
             t = ir_at(f, op->args[op->n_args - 1])->type.dtype;
-        if (is_element(op) && t < IR_DTYPE_COUNT && ir_dtype_bytes(t) == 8)
+        if (is_element(op) && t < IR_DTYPE_COUNT && ir_dtype_bytes(ir_dtype_part(t)) == 8)
             *wide = true;
     }
 }

@@ -257,6 +257,14 @@ TIGA_FN float tiga_collapse_sum_f32(const float *partials) {
 #define TIGA_BLEND(part, mask_part, m, a, b) ((part)(((m) & (mask_part)(a)) | (~(m) & (mask_part)(b))))
 #define TIGA_NOT(m) (~(m))
 #endif
+#if TIGA_VECTOR_BYTES != 0 && defined(__has_builtin)
+#if __has_builtin(__builtin_shufflevector)
+#define TIGA_SHUFFLE 1
+#endif
+#endif
+#if !defined(TIGA_SHUFFLE)
+#define TIGA_SHUFFLE 0
+#endif
 #define TIGA_EACH_1(X) X(0)
 #define TIGA_EACH_2(X) X(0) X(1)
 #define TIGA_EACH_4(X) X(0) X(1) X(2) X(3)
