@@ -244,6 +244,12 @@ static void statement(host *h, ir_id id, ir_id loop) {
     case IR_RELEASE:
         call1(h, "release", op);
         return;
+    case IR_PUSH:
+        call1(h, "push", op);
+        return;
+    case IR_RESTORE:
+        call1(h, "restore", op);
+        return;
     case IR_COPY:
         cg_line(&h->w, "TIGA_TRY(host->copy(frame, %s, %s));", h->text[op->args[0]], h->text[op->args[1]]);
         return;

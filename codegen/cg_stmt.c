@@ -502,6 +502,9 @@ void cg_statement(cg_loop *c, ir_id id) {
     case IR_CALL:
     case IR_GRAD:
     case IR_GET:
+    case IR_PUSH:
+    case IR_POP:
+    case IR_RESTORE:
     case IR_REPEAT:
     case IR_WHILE:
     case IR_IF:

@@ -27,6 +27,7 @@ struct tiga_instance {
     bool bound, valid, writing, released;
     int64_t readers;
     void *data;
+    tiga_instance *below; /* on the stack of the frame */
 };
 
 enum { HR_QUARANTINE = 64 }; /* released instances that are kept so that a late use is seen */
@@ -61,6 +62,7 @@ typedef struct hr_frame {
     tiga_instance gone; /* head of the ring of released ones */
     tiga_instance spare; /* head of the ring of those of earlier launches */
     int n_gone;
+    tiga_instance *saved; /* newest of the stack; they are buffers too */
     hr_pool pool;
     tiga_status status; /* first failure of a host function */
     int64_t charged; /* bytes this frame has taken from the host account */

@@ -139,6 +139,46 @@ static int32_t copy(void *frame, tiga_instance *from, tiga_instance *to) {
     return TIGA_OK;
 }
 
+static int32_t push(void *frame, tiga_instance *from) {
+    hr_frame *f = frame;
+    if (!from || from->released || !from->valid || from->writing)
+        return fail_step(f, "push", from, "it has no value");
+    tiga_instance *i = hr_buffer_new(f);
+    if (!i)
+        return keep(f, rt_fail(f->ctx, TIGA_E_MEMORY, "%s: out of memory", f->fn->name));
+    i->name = from->name;
+    i->bytes = from->bytes;
+    tiga_status status = allocate(f, i);
+    if (status != TIGA_OK) {
+        hr_buffer_release(f, i);
+        return keep(f, status);
+    }
+    if (i->bytes > 0)
+        memcpy(i->data, from->data, (size_t)i->bytes);
+    i->below = f->saved;
+    f->saved = i;
+    f->stats.bytes_read += i->bytes;
+    f->stats.bytes_written += i->bytes;
+    return TIGA_OK;
+}
+
+static int32_t restore(void *frame, tiga_instance *to) {
+    hr_frame *f = frame;
+    tiga_instance *i = f->saved;
+    if (!to || to->released || to->readers || to->origin == HR_PARAM)
+        return fail_step(f, "restore", to, "it cannot be written");
+    if (!i || i->bytes != to->bytes)
+        return fail_step(f, "restore", to, i ? "the sizes differ" : "the stack is empty");
+    if (i->bytes > 0)
+        memcpy(to->data, i->data, (size_t)i->bytes);
+    to->valid = true;
+    f->saved = i->below;
+    f->stats.bytes_read += i->bytes;
+    f->stats.bytes_written += i->bytes;
+    hr_buffer_release(f, i);
+    return TIGA_OK;
+}
+
 /* ---- launches ---- */
 enum { FEW_BUFFERS = 32 };
 
@@ -256,6 +296,8 @@ const tiga_host hr_host_table = {
     .done = done,
     .release = release,
     .copy = copy,
+    .push = push,
+    .restore = restore,
     .launch = launch,
     .read_i64 = read_i64,
     .read_bool = read_bool,

@@ -113,6 +113,7 @@ void hr_frame_end(hr_frame *f) {
     ring_move(&f->buffers, &f->spare);
     ring_move(&f->gone, &f->spare);
     f->n_gone = 0;
+    f->saved = NULL;
     rt_account_give(f->ctx, f->charged);
     f->charged = 0;
 }

@@ -280,5 +280,5 @@ const ir_op *ir_yield_of(const ir_func *f, const ir_op *op) {
 
 bool ir_has_effect(const ir_op *op) {
     ir_class cls = ir_op_describe(op->code)->cls;
-    return cls == IR_CLASS_EFFECT || cls == IR_CLASS_LOOP;
+    return cls == IR_CLASS_EFFECT || cls == IR_CLASS_LOOP || op->code == IR_POP;
 }

@@ -88,6 +88,9 @@ static domain domain_of(ir_opcode code) {
     case IR_CALL:
     case IR_GRAD:
     case IR_GET:
+    case IR_PUSH:
+    case IR_POP:
+    case IR_RESTORE:
     case IR_REPEAT:
     case IR_WHILE:
     case IR_IF:

@@ -377,6 +377,7 @@ bool ir_interpret_graph(const ir_module *m, const ir_func *f, const ir_call_data
         ir_run r = {.m = m, .f = f, .call = call, .heap = &heap, .err = err, .n_rows = 1};
         ok = f->level == IR_LEVEL_PROGRAM ? ir_verify_func(m, f, err) && check_dims(&r) && ir_run_program(&r)
                                           : ir_run_fail(&r, "only kernels and programs can be run here");
+        ir_run_forget(&r);
     }
     ir_heap_release(&heap, NULL);
     return ok;

@@ -33,6 +33,7 @@ typedef struct ir_run {
     ir_tensor *values;    /* by id */
     ir_id at;
     int depth;            /* of repeat */
+    struct ir_saved *saved; /* the stack of push and pop */
 } ir_run;
 
 bool ir_run_fail(ir_run *r, const char *fmt, ...) BASE_PRINTF(2, 3); /* always false */
@@ -64,5 +65,6 @@ ir_scalar_value ir_run_total_of(const ir_run *r, ir_kind k, const ir_tensor *t, 
                                 int64_t features);
 bool ir_run_kernel(const ir_module *m, const ir_func *f, const ir_call_data *call, ir_heap *heap, base_str *err);
 bool ir_run_program(ir_run *r);
+void ir_run_forget(ir_run *r); /* frees what is left on the stack */
 
 #endif

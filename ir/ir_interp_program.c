@@ -2,6 +2,7 @@
  * arrays a round of `repeat` makes are given back at its end. */
 #include "ir/ir_interp.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -164,6 +165,46 @@ static bool run_repeat(ir_run *r, const ir_op *op, ir_tensor *out) {
     return carried != NULL;
 }
 
+/* ---- the stack: kept apart from the heap, of which every round gives back what it made ---- */
+typedef struct ir_saved {
+    struct ir_saved *below;
+    int64_t bytes;
+    max_align_t data[];
+} ir_saved;
+
+static bool run_push(ir_run *r, const ir_op *op) {
+    const ir_tensor *t = &r->values[op->args[0]];
+    ir_saved *s = base_alloc(sizeof *s + (size_t)bytes_of(t));
+    if (!s)
+        return ir_run_fail(r, "out of memory");
+    *s = (ir_saved){.below = r->saved, .bytes = bytes_of(t)};
+    if (s->bytes)
+        memcpy(s->data, t->data, (size_t)s->bytes);
+    r->saved = s;
+    return true;
+}
+
+static bool run_pop(ir_run *r, const ir_op *op, ir_tensor *out) {
+    ir_saved *s = r->saved;
+    if (!ir_run_tensor(r, &op->type, out))
+        return false;
+    if (!s || s->bytes != bytes_of(out))
+        return ir_run_fail(r, s ? "what was pushed is of another size" : "the stack is empty");
+    if (s->bytes)
+        memcpy(out->data, s->data, (size_t)s->bytes);
+    r->saved = s->below;
+    base_free(s);
+    return true;
+}
+
+void ir_run_forget(ir_run *r) {
+    while (r->saved) {
+        ir_saved *s = r->saved;
+        r->saved = s->below;
+        base_free(s);
+    }
+}
+
 /* ---- if ---- */
 static bool run_if(ir_run *r, const ir_op *op, ir_tensor *out) {
     bool first = ir_run_get(r, &r->values[op->args[0]], IR_UNIFORM, 0, 0).i != 0;
@@ -205,6 +246,10 @@ static bool run_program_op(ir_run *r, ir_id id) {
         return run_get(r, op, &r->values[id]);
     if (op->code == IR_REPEAT)
         return run_repeat(r, op, &r->values[id]);
+    if (op->code == IR_PUSH)
+        return run_push(r, op);
+    if (op->code == IR_POP)
+        return run_pop(r, op, &r->values[id]);
     if (op->code == IR_IF)
         return run_if(r, op, &r->values[id]);
     if (op->code == IR_RET)

@@ -293,6 +293,10 @@ bool ir_check_graph_op(ir_check *c, const ir_op *op) {
         return check_call(c, op);
     if (op->code == IR_GRAD)
         return check_grad(c, op);
+    if (op->code == IR_PUSH)
+        return ir_check_arg(c, op, 0)->type.dtype < IR_DTYPE_COUNT || ir_check_fail(c, "the operand is no tensor");
+    if (op->code == IR_POP)
+        return op->type.dtype < IR_DTYPE_COUNT || ir_check_fail(c, "it is a tensor");
     if (op->code == IR_GET)
         return ir_check_get(c, op);
     if (op->code == IR_REPEAT)

@@ -143,7 +143,7 @@ bool ir_check_task_op(ir_check *c, const ir_op *op) {
         return check_instance(c, op);
     if (op->code == IR_ACQUIRE)
         return check_acquire(c, op);
-    if (op->code == IR_DONE || op->code == IR_RELEASE)
+    if (op->code == IR_DONE || op->code == IR_RELEASE || op->code == IR_PUSH || op->code == IR_RESTORE)
         return check_instances(c, op, 1);
     if (op->code == IR_COPY)
         return check_instances(c, op, 2);

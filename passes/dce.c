@@ -22,8 +22,8 @@ typedef struct dce {
 
 /* set and accum live through the place they write; yield, while and arm through what they stand in. */
 static bool is_root(const ir_op *op) {
-    return ir_op_describe(op->code)->cls == IR_CLASS_EFFECT && op->code != IR_SET && op->code != IR_ACCUM &&
-           op->code != IR_YIELD && op->code != IR_WHILE;
+    return op->code == IR_POP || (ir_op_describe(op->code)->cls == IR_CLASS_EFFECT && op->code != IR_SET &&
+                                  op->code != IR_ACCUM && op->code != IR_YIELD && op->code != IR_WHILE);
 }
 
 static void mark(dce *s, ir_id id) {

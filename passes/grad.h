@@ -6,6 +6,7 @@
  * grad_split.c     the kernels that are cut out of it: by rows, by sources (the transposed relation), totals
  * grad_call.c      the calls of those kernels in a program, in place of the gradient of a call
  * grad_program.c   the reverse sweep over the operations of a program
+ * grad_control.c   the same through repeat (with checkpoints), while and if
  * grad.c           the pass */
 #ifndef TIGA_PASSES_GRAD_H
 #define TIGA_PASSES_GRAD_H
@@ -100,7 +101,32 @@ typedef struct grad {
 bool grad_call(grad *g, ir_builder *b, ir_id call, const ir_id *cotangent, ir_id *out);
 
 /* ---- grad_program.c ---- */
+/* A reverse sweep over a list of operations of a program, in order; arrays by id, of the operations there are at its
+ * beginning.  `b` is where the code goes. */
+typedef struct grad_sweep {
+    grad *g;
+    ir_builder *b;
+    ir_id *order;
+    size_t n, cap;
+    uint32_t n_ops;
+    bool *active;   /* depends on what is asked for */
+    bool pushed;    /* something active went onto the stack, so what comes off it is */
+    ir_id *ct;      /* cotangent so far, 0: none */
+    ir_id **member; /* of a tuple: cotangents of its members */
+} grad_sweep;
+
+grad_sweep grad_sweep_new(grad *g, ir_builder *b);
+void grad_sweep_forward(grad_sweep *p, const ir_id *wrt, size_t n_wrt); /* finds what is active */
+bool grad_sweep_back(grad_sweep *p); /* after the cotangents of the outputs were given with grad_take */
+ir_id grad_result(grad_sweep *p, ir_id v); /* the cotangent of v in its full shape, zeros when nothing reached it */
+void grad_take(grad_sweep *p, ir_id v, ir_id value); /* adds to the cotangent of v, when v is active */
+void grad_add(grad_sweep *p, ir_id *place, ir_id value);
+ir_id *grad_members(grad_sweep *p, ir_id tuple);
 /* Puts code in the place of operation `at` of region r, which is a grad. */
 bool grad_expand(grad *g, ir_region *r, size_t at);
+
+/* ---- grad_control.c ---- */
+bool grad_repeat(grad_sweep *p, ir_id id);
+bool grad_if(grad_sweep *p, ir_id id);
 
 #endif

@@ -67,6 +67,8 @@ bool hier_make_region(hier_plan *s, const ir_region *r) {
         const ir_op *op = ir_at(s->p, id);
         if (op->code == IR_CALL && !hier_make_results(s, id))
             return false;
+        if (op->code == IR_POP)
+            hier_make_popped(s, id);
         if (op->code == IR_REPEAT)
             hier_make_carried(s, id);
         if (op->code == IR_IF)
@@ -161,6 +163,7 @@ static bool emit_region(hier_plan *s, const ir_region *r) {
     for (size_t i = 0; i < r->n; i++) {
         ir_id id = r->ops[i], inner;
         const ir_op *op = ir_at(s->p, id);
+        hier_emit_stack(s, id);
         if ((op->code == IR_CALL && !hier_emit_call(s, id)) ||
             (op->code == IR_REPEAT && !hier_emit_repeat(s, id, &inner)) ||
             (op->code == IR_IF && !hier_emit_choice(s, id)))

@@ -55,6 +55,8 @@ bool hier_is_value(const ir_op *op); /* has a slot */
 ir_id hier_make(hier_plan *s, const ir_type *t, const char *name);
 bool hier_make_results(hier_plan *s, ir_id call); /* buffers for the results of a call that have none yet */
 bool hier_emit_call(hier_plan *s, ir_id id);
+void hier_make_popped(hier_plan *s, ir_id pop);
+void hier_emit_stack(hier_plan *s, ir_id id); /* of push and pop; else nothing */
 ir_id hier_rounds(hier_plan *s, ir_id v); /* the count of a repeat, as i64 */
 
 /* hierarchy_control.c */

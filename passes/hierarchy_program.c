@@ -103,8 +103,8 @@ static bool make_slots(hier_plan *s, const ir_region *r, ir_id home) {
             for (size_t k = 0; k < op->region->n; k++)
                 if (!make_slots(s, ir_at(s->p, op->region->ops[k])->region, op->region->ops[k]))
                     return false;
-        } else if (op->code == IR_ARG) {
-            add_slot(s, op->type, home, false);
+        } else if (op->code == IR_ARG || op->code == IR_POP) {
+            add_slot(s, op->type, home, op->code == IR_POP);
         } else {
             s->first[id] = 0;
         }
@@ -113,7 +113,8 @@ static bool make_slots(hier_plan *s, const ir_region *r, ir_id home) {
 }
 
 bool hier_is_value(const ir_op *op) {
-    return op->code == IR_PARAM || op->code == IR_ARG || op->code == IR_CALL || op->code == IR_GET;
+    return op->code == IR_PARAM || op->code == IR_ARG || op->code == IR_CALL || op->code == IR_GET ||
+           op->code == IR_POP;
 }
 
 static bool count_uses(hier_plan *s, const ir_region *r, size_t at, bool top) {
@@ -194,6 +195,23 @@ bool hier_make_results(hier_plan *s, ir_id call) {
     if (c.total)
         make_partials(s, call, &c);
     return true;
+}
+
+/* A buffer for what is popped, and the steps of the stack. */
+void hier_make_popped(hier_plan *s, ir_id pop) {
+    hier_slot *v = &s->slots[s->first[pop]];
+    if (v->inst || v->elsewhere)
+        return;
+    v->inst = hier_make(s, &v->type, base_arena_printf(s->h.scratch, "%s.popped", s->p->name));
+    v->owned = !s->nested;
+}
+
+void hier_emit_stack(hier_plan *s, ir_id id) {
+    const ir_op *op = ir_at(s->p, id);
+    if (op->code == IR_PUSH)
+        hier_effect1(&s->h, IR_PUSH, hier_slot_of(s, op->args[0])->inst);
+    else if (op->code == IR_POP)
+        hier_effect1(&s->h, IR_RESTORE, s->slots[s->first[id]].inst);
 }
 
 static ir_id *inputs(hier_plan *s, const ir_op *op) {
@@ -348,6 +366,9 @@ static bool walk(hier_plan *s) {
     const ir_region *r = &s->p->body;
     for (size_t i = 0; i < r->n; i++) {
         const ir_op *op = ir_at(s->p, r->ops[i]);
+        if (op->code == IR_POP)
+            hier_make_popped(s, r->ops[i]);
+        hier_emit_stack(s, r->ops[i]);
         if ((op->code == IR_CALL && !top_call(s, r->ops[i])) || (op->code == IR_REPEAT && !top_repeat(s, r->ops[i])) ||
             (op->code == IR_IF && !top_choice(s, r->ops[i])))
             return false;

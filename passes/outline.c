@@ -13,7 +13,9 @@
 enum { CHEAP = 4 }; /* operations and loads that may be done again rather than written to memory and read back */
 #define MANY UINT32_MAX
 
-bool outline_is_array(ir_opcode c) { return c == IR_PARAM || c == IR_ARG || c == IR_GET || c == IR_CALL; }
+bool outline_is_array(ir_opcode c) {
+    return c == IR_PARAM || c == IR_ARG || c == IR_GET || c == IR_CALL || c == IR_POP;
+}
 
 bool outline_is_leaf(ir_opcode c) { return c == IR_CONST || c == IR_DIMSIZE || c == IR_IOTA; }
 

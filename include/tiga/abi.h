@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-#define TIGA_ABI_VERSION 2
+#define TIGA_ABI_VERSION 3
 
 /* Element types, the same numbers as in the compiler's type table. */
 enum {
@@ -100,6 +100,9 @@ typedef struct tiga_host {
     int32_t (*done)(void *frame, tiga_instance *inst);
     int32_t (*release)(void *frame, tiga_instance *inst);
     int32_t (*copy)(void *frame, tiga_instance *from, tiga_instance *to);
+    /* a stack of copies that lasts as long as the call: puts one on, takes the newest off into an instance of its size */
+    int32_t (*push)(void *frame, tiga_instance *from);
+    int32_t (*restore)(void *frame, tiga_instance *to);
     /* runs `code` over all units of a domain of n_rows rows; graph: parameter index or -1 */
     int32_t (*launch)(void *frame, const tiga_kernel_code *code, int32_t graph, int64_t n_rows,
                       tiga_instance *const *buffers, const int64_t *dims);
@@ -121,7 +124,7 @@ typedef struct tiga_function_info {
     int32_t n_dims, n_params, n_results;
     const char *const *dims; /* names; "g.dst", "g.src", "g.edge" are sizes of the graph parameter g; in a kernel the
                                 graph has no name and they are ".dst", ".src", ".edge" when needed */
-    const tiga_field_info *params;  /* programs include the graph parameters; kernels do not */
+    const tiga_field_info *params; /* programs include the graph parameters; kernels do not */
     const tiga_field_info *results; /* `at` is TIGA_AT_DST or TIGA_AT_EDGE for kernels */
     int32_t needs_square; /* n_dst must equal n_src for every graph it uses */
     tiga_host_fn host;
@@ -135,7 +138,7 @@ typedef struct tiga_module_info {
     const char *compiler; /* "tigac 0.1.0" */
     const char *source_name;
     const char *source_hash; /* 32 hexadecimal digits */
-    const char *target_cpu;  /* LLVM's name */
+    const char *target_cpu; /* LLVM's name */
     const char *target_features; /* comma-separated features the code may use, "avx2,avx512f,..." */
     int32_t n_functions, n_kernels;
     const tiga_function_info *functions;

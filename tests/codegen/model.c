@@ -50,7 +50,7 @@ typedef __SIZE_TYPE__ size_t;
 extern "C" {
 #endif
 
-#define TIGA_ABI_VERSION 2
+#define TIGA_ABI_VERSION 3
 
 /* Element types, the same numbers as in the compiler's type table. */
 enum {
@@ -139,6 +139,9 @@ typedef struct tiga_host {
     int32_t (*done)(void *frame, tiga_instance *inst);
     int32_t (*release)(void *frame, tiga_instance *inst);
     int32_t (*copy)(void *frame, tiga_instance *from, tiga_instance *to);
+    /* a stack of copies that lasts as long as the call: puts one on, takes the newest off into an instance of its size */
+    int32_t (*push)(void *frame, tiga_instance *from);
+    int32_t (*restore)(void *frame, tiga_instance *to);
     /* runs `code` over all units of a domain of n_rows rows; graph: parameter index or -1 */
     int32_t (*launch)(void *frame, const tiga_kernel_code *code, int32_t graph, int64_t n_rows,
                       tiga_instance *const *buffers, const int64_t *dims);

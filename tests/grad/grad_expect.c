@@ -24,6 +24,12 @@ static const char source[] =
     "    let d = grad(sum(out * out), (h, a))\n"
     "    return (out = out, dh = d.h, da = d.a)\n"
     "}\n"
+    "program grow(x: f32[N], rate: f32, rounds: i64) -> f32[N] {\n"
+    "    var y = x\n"
+    "    repeat rounds { y = y + rate * y * (1 - y) }\n"
+    "    return y\n"
+    "}\n"
+    "export vjp grow(x, rate)\n"
     "export vjp weighted_sum(x, w)\n"
     "export vjp scalar_sum(x, w)\n"
     "export vjp average(u)\n"
@@ -189,6 +195,23 @@ static void memory(void) {
     free(offsets), free(sources), free(h), free(a), free(out), free(dh), free(da);
 }
 
+/* 400 rounds keep about 20 states at the beginnings of segments and 20 inside of one. */
+static void memory_of_rounds(void) {
+    enum { N = 5000 };
+    static float x[N], ct[N], dx[N], rate[1] = {0.01f}, drate[1];
+    static int64_t rounds[1] = {400};
+    for (int i = 0; i < N; i++) x[i] = 0.1f + (float)i / (2 * N), ct[i] = 1;
+    tiga_call_stats s = {0};
+    tiga_array a[] = {tiga_array_borrow(x, TIGA_F32, 1, (int64_t[]){N}), tiga_array_borrow(rate, TIGA_F32, 0, NULL),
+                      tiga_array_borrow(rounds, TIGA_I64, 0, NULL), tiga_array_borrow(ct, TIGA_F32, 1, (int64_t[]){N}),
+                      tiga_array_borrow(dx, TIGA_F32, 1, (int64_t[]){N}), tiga_array_borrow(drate, TIGA_F32, 0, NULL)};
+    tiga_binding in[] = {{"x", &a[0]}, {"rate", &a[1]}, {"rounds", &a[2]}, {"cotangent", &a[3]}}, out[] = {{"x", &a[4]}, {"rate", &a[5]}};
+    if (tiga_call_many(ctx, module, "grow_vjp", NULL, 0, in, 4, out, 2, &s)) die("grow_vjp", tiga_error_text(ctx));
+    printf("400 rounds backward: %lld bytes of buffers, %lld states\n", (long long)s.peak_bytes, (long long)s.peak_bytes / (N * 4));
+    checks++;
+    if (s.peak_bytes > 60 * N * 4) printf("FAIL that is too much\n"), failures++;
+}
+
 int main(void) {
     compile();
     published_weighted_sum();
@@ -198,6 +221,7 @@ int main(void) {
     kinks();
     zeros_in_a_product();
     memory();
+    memory_of_rounds();
     printf("%d checks, %d failures\n", checks, failures);
     tiga_module_free(module);
     tiga_context_free(ctx);

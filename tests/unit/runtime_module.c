@@ -53,7 +53,7 @@ Test(module, table_is_checked) {
     tiga_module_free(m);
     tiga_module_free(NULL);
     info.abi_version = TIGA_ABI_VERSION + 1;
-    FAILS(tiga_module_from_info(ctx, &info, &m), TIGA_E_ABI, "ABI version 3, this library has 2");
+    FAILS(tiga_module_from_info(ctx, &info, &m), TIGA_E_ABI, "ABI version 4, this library has 3");
     cr_assert_null(m);
     info = info_of("");
     info.struct_bytes = 8;
