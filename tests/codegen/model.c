@@ -163,7 +163,7 @@ typedef struct tiga_function_info {
     int32_t n_dims, n_params, n_results;
     const char *const *dims; /* names; "g.dst", "g.src", "g.edge" are sizes of the graph parameter g; in a kernel the
                                 graph has no name and they are ".dst", ".src", ".edge" when needed */
-    const tiga_field_info *params;  /* programs include the graph parameters; kernels do not */
+    const tiga_field_info *params; /* programs include the graph parameters; kernels do not */
     const tiga_field_info *results; /* `at` is TIGA_AT_DST or TIGA_AT_EDGE for kernels */
     int32_t needs_square; /* n_dst must equal n_src for every graph it uses */
     tiga_host_fn host;
@@ -177,7 +177,7 @@ typedef struct tiga_module_info {
     const char *compiler; /* "tigac 0.1.0" */
     const char *source_name;
     const char *source_hash; /* 32 hexadecimal digits */
-    const char *target_cpu;  /* LLVM's name */
+    const char *target_cpu; /* LLVM's name */
     const char *target_features; /* comma-separated features the code may use, "avx2,avx512f,..." */
     int32_t n_functions, n_kernels;
     const tiga_function_info *functions;
