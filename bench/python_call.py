@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What a call from Python costs beyond the work: a graph of one row, beside the noise of the machine.
 
-    PYTHONPATH=python bench/python_call.py        after ./dev build; the first line of the table has the goal
+    ./dev bench python
 
 Each figure is the median of many batches, with the quartiles; the fixed loop at the top shows how steady the machine is.
 """

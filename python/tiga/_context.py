@@ -117,12 +117,14 @@ def _stop(context, job):
                 return
 
 
-def _forget_after_fork():
-    _free.clear()  # their workers are not in this process
+def _after_fork():
+    if _lib.extension:
+        _lib.extension.set_main()
+    else:
+        _free.clear()  # their workers are not in this process
 
 
-if not _lib.extension:
-    os.register_at_fork(after_in_child=_forget_after_fork)
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def _run(context, function, arguments, keep):

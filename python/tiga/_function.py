@@ -8,6 +8,7 @@ import ctypes as C
 import functools
 import inspect
 import keyword
+import threading
 
 from . import _arrays, _context, _dtypes, _lib
 from .graph import Graph
@@ -306,7 +307,7 @@ class Function(_lib.extension.Call if _lib.extension else object):
 
 
 if _lib.extension:
-    _lib.extension.setup(_lib.lib._handle, Graph)
+    _lib.extension.setup(_lib.lib._handle, Graph, threading.main_thread().ident)
 
 _nothing = C.create_string_buffer(64)
 _SOMEWHERE = (C.addressof(_nothing) + 63) // 64 * 64

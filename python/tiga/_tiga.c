@@ -11,6 +11,7 @@
 
 #include <dlfcn.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -36,9 +37,13 @@ static PyObject *name_handle, *name_call; /* "_handle", "call" */
 
 /* ---- signals: asked by the library on the calling thread, which has let go of the GIL ---- */
 static PyObject *pending[3]; /* what a handler raised; only the main thread runs handlers */
+static pthread_t main_thread;
 
+/* Other threads must not even ask for the GIL: at the end of the process it would not be given. */
 static int poll_signals(void *user) {
     (void)user;
+    if (!pthread_equal(main_thread, pthread_self()))
+        return 0;
     PyGILState_STATE state = PyGILState_Ensure();
     int raised = PyErr_CheckSignals();
     if (raised) {
@@ -57,6 +62,13 @@ static bool restore_pending(void) {
     PyErr_Restore(pending[0], pending[1], pending[2]);
     memset(pending, 0, sizeof pending);
     return true;
+}
+
+/* The calling thread is the one that runs handlers: of a fresh process, or of a child of fork. */
+static PyObject *set_main(PyObject *self, PyObject *unused) {
+    (void)self, (void)unused;
+    main_thread = pthread_self();
+    Py_RETURN_NONE;
 }
 
 static PyObject *raise_pending(PyObject *self, PyObject *unused) {
@@ -498,12 +510,14 @@ static bool look_up(void *library, const char *name, void *place) {
     return true;
 }
 
-/* setup(dlopen handle, Graph) */
+/* setup(dlopen handle, Graph, identity of the main thread) */
 static PyObject *setup(PyObject *self, PyObject *args) {
     (void)self;
     PyObject *handle, *graph;
-    if (!PyArg_ParseTuple(args, "OO", &handle, &graph))
+    unsigned long thread; /* threading's identities are pthread_t */
+    if (!PyArg_ParseTuple(args, "OOk", &handle, &graph, &thread))
         return NULL;
+    main_thread = (pthread_t)thread;
     void *library = PyLong_AsVoidPtr(handle);
     if (!library || !look_up(library, "tiga_context_defaults", &lib.context_defaults) ||
         !look_up(library, "tiga_context_new", &lib.context_new) ||
@@ -535,8 +549,9 @@ static PyObject *set_numpy(PyObject *self, PyObject *args) {
     Py_RETURN_NONE;
 }
 
-static PyMethodDef methods[] = {{"setup", setup, METH_VARARGS, "setup(library, Graph)"},
+static PyMethodDef methods[] = {{"setup", setup, METH_VARARGS, "setup(library, Graph, main thread)"},
                                 {"set_numpy", set_numpy, METH_VARARGS, "set_numpy(ndarray, empty, dtypes)"},
+                                {"set_main", set_main, METH_NOARGS, "handlers of signals run on the calling thread"},
                                 {"raise_pending", raise_pending, METH_NOARGS,
                                  "raises what a signal handler raised during the last call, if anything"},
                                 {NULL, NULL, 0, NULL}};

@@ -13,4 +13,6 @@ if(TIGA_COMPILER AND NOT TIGA_SANITIZE) # Python is not instrumented
     set_tests_properties(python.${way} PROPERTIES TIMEOUT 600 LABELS python ENVIRONMENT
       "TIGA_BUILD=${CMAKE_BINARY_DIR};PYTHONDONTWRITEBYTECODE=1;${env_${way}}")
   endforeach()
+  add_test(NAME python.wheel COMMAND ${TIGA_PYTHON} -m unittest -q wheel WORKING_DIRECTORY ${python_dir})
+  set_tests_properties(python.wheel PROPERTIES TIMEOUT 3600 LABELS long)
 endif()

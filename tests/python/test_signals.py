@@ -117,6 +117,24 @@ except KeyboardInterrupt:
 """)
         self.assertEqual(out, "True\n", err)
 
+    def test_waiting_for_another_compile_is_stopped(self):
+        out, err = child("""
+text = chr(10).join(f"kernel k{i}[F](src x: f32[F]) -> f32[F] {{ return {i} * reduce softmax(sum(src.x), src.x) }}" for i in range(60))
+made = []
+t = threading.Thread(target=lambda: made.append(tg.compile(text))); t.start()
+time.sleep(0.1)
+later(0.2, interrupt)
+try:
+    tg.compile(text)
+    print("not stopped")
+except KeyboardInterrupt:
+    late = time.perf_counter() - sent[-1]
+    print("stopped", late < 0.2 * patience() or late, made)
+t.join()
+print(len(made[0]), len(tg.compile(text)))
+""")
+        self.assertEqual(out, "stopped True []\n60 60\n", err)
+
     def test_ctrl_c_ends_a_script(self):
         module_path()
         text = PRELUDE + "print('begin', flush=True)\nprogram()\n"
@@ -219,6 +237,23 @@ if pid == 0:
 os.waitpid(pid, 0)
 """)
         self.assertEqual(out, "[11.0, 8.0, 17.0] True\n[12.0, 6.0, 9.0]\n", err)
+
+    def test_a_child_of_another_thread(self):
+        """The thread that forked is the child's main thread."""
+        out, err = child("""
+def fork():
+    pid = os.fork()
+    if pid == 0:
+        later(0.3, interrupt)
+        try:
+            program()
+        except KeyboardInterrupt:
+            os.write(1, b"stopped\\n")
+        os._exit(0)
+    os.waitpid(pid, 0)
+t = threading.Thread(target=fork); t.start(); t.join()
+""")
+        self.assertEqual(out, "stopped\n", err)
 
     def test_multiprocessing(self):
         done = run("""
