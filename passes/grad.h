@@ -1,6 +1,7 @@
 /* What the files of the grad pass share.
  *
  * grad_rules.c     one operation: cotangent of the result to cotangents of the operands; kernels and programs alike
+ * grad_shape.c     the same for operations that change shapes, and matmul
  * grad_reduce.c    the same for reductions over the edges of a row
  * grad_adjoint.c   one kernel: its operations and, behind them, the reverse sweep, in one function that is never run
  * grad_split.c     the kernels that are cut out of it: by rows, by sources (the transposed relation), totals
@@ -24,6 +25,8 @@ typedef struct grad_sink {
 
 /* Elementwise operations, broadcast, newaxis, fold.  `id` is the operation, ct the cotangent of its value. */
 void grad_rule(grad_sink *s, ir_id id, ir_id ct);
+/* grad_shape.c: the operations that change shapes, and matmul. */
+void grad_shape_rule(grad_sink *s, ir_id id, ir_id ct);
 /* Emitting: elementwise operations of one and two operands, a float constant of v's type, a choice. */
 ir_id grad_op1(ir_builder *b, ir_opcode code, ir_id a);
 ir_id grad_op2(ir_builder *b, ir_opcode code, ir_id a, ir_id c);

@@ -162,11 +162,6 @@ static bool sweep_op(grad_sweep *p, ir_id id) {
     if (!p->ct[id] || op->code == IR_PARAM || op->code == IR_ARG || op->code == IR_CONST || op->code == IR_POP ||
         op->code == IR_IOTA)
         return true;
-    if (ir_is_shape_op(op->code)) {
-        base_str_addf(p->g->err, "program '%s': a gradient through %s is not supported yet", p->g->f->name,
-                      ir_op_describe(op->code)->text);
-        return false;
-    }
     if (op->code == IR_GET)
         grad_add(p, &grad_members(p, op->args[0])[ir_int(op, IR_ATTR_INDEX, 0)], p->ct[id]);
     else

@@ -276,7 +276,9 @@ void grad_rule(grad_sink *s, ir_id id, ir_id ct) {
     ir_builder *b = s->b;
     const ir_op *op = ir_at(b->f, id);
     b->span = op->span;
-    if (op->code == IR_FOLD) {
+    if (ir_is_shape_op(op->code)) {
+        grad_shape_rule(s, id, ct);
+    } else if (op->code == IR_FOLD) {
         fold_rule(s, id, ct);
     } else if (op->code == IR_SELECT) {
         select_rule(s, op, ct);

@@ -142,8 +142,7 @@ static ir_space widest(const part *p, const ir_id *args, uint32_t n) {
 
 static ir_id copy_op(part *p, ir_id v) {
     const ir_op *op = ir_at(adjoint(p->s), v);
-    ir_id args[3];
-    BASE_CHECK(op->n_args <= 3);
+    ir_id *args = base_arena_new_array(p->s->scratch, ir_id, op->n_args + 1);
     p->b.span = op->span;
     if (p->turned && p->s->cut[v])
         return cut_field(p, v);
