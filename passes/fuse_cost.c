@@ -23,7 +23,7 @@ static int64_t bytes_of(const ir_type *t) {
 static bool is_dear(const ir_op *op) {
     ir_class cls = ir_op_describe(op->code)->cls;
     return op->code == IR_DIV || op->code == IR_REM || op->code == IR_POW || op->code == IR_ATAN2 ||
-           op->code == IR_FOLD ||
+           op->code == IR_FOLD || ir_is_shape_op(op->code) ||
            (cls == IR_CLASS_UNARY && !(ir_op_describe(op->code)->levels & IR_LEVEL_T)); /* exp, sqrt, ... */
 }
 
@@ -94,7 +94,8 @@ static bool has_reduction(const ir_func *k) {
 static bool mixes_features(const ir_func *k) {
     for (size_t i = 0; i < k->body.n; i++) {
         const ir_op *op = ir_at(k, k->body.ops[i]);
-        if (op->code == IR_COMBINE || (op->code == IR_FOLD && op->type.space != IR_UNIFORM))
+        bool mixes = op->code == IR_FOLD || ir_is_shape_op(op->code);
+        if (op->code == IR_COMBINE || (mixes && op->type.space != IR_UNIFORM))
             return true;
     }
     return false;

@@ -112,7 +112,7 @@ static ir_id copy_field(maker *mk, const fuse_side *s, const ir_op *op, fuse_mod
 /* ---- operations ---- */
 static bool follows_operands(const ir_op *op) {
     return ir_class_is_elementwise(ir_op_describe(op->code)->cls) || op->code == IR_BROADCAST ||
-           op->code == IR_NEWAXIS || op->code == IR_FOLD;
+           op->code == IR_NEWAXIS || op->code == IR_FOLD || ir_is_shape_op(op->code);
 }
 
 static ir_space widest(const ir_func *f, const ir_id *args, uint32_t n) {
