@@ -99,15 +99,18 @@ static void assign(const ir_module *m) {
             if (!e->name)
                 *e = (entry){m->funcs[i]->name, choose(&taken, arena, m->funcs[i]->name)};
         }
-    for (size_t i = 0; i < m->n_funcs; ++i)
+    uint32_t n_loops = 0;
+    for (size_t i = 0; i < m->n_funcs; ++i) {
         m->funcs[i]->symbol = find(&symbols, m->funcs[i]->name)->symbol;
+        if (m->funcs[i]->level == IR_LEVEL_LOOP)
+            m->funcs[i]->mark = n_loops++; /* its number among the kernels of the module */
+    }
 }
 
 const char *cg_symbol(const ir_module *m, const char *name) {
     const ir_func *f = NULL;
-    for (size_t i = 0; i < m->n_funcs && !f; ++i)
-        if (!strcmp(m->funcs[i]->name, name))
-            f = m->funcs[i];
+    for (int level = IR_LEVEL_KERNEL; level <= IR_LEVEL_TASK && !f; ++level)
+        f = ir_func_find(m, name, (ir_level)level);
     BASE_CHECK(f);
     if (!f->symbol)
         assign(m);
@@ -115,15 +118,12 @@ const char *cg_symbol(const ir_module *m, const char *name) {
 }
 
 int64_t cg_kernel_index(const ir_module *m, const char *name) {
-    int64_t n = 0;
-    for (size_t i = 0; i < m->n_funcs; ++i) {
-        if (m->funcs[i]->level != IR_LEVEL_LOOP)
-            continue;
-        if (!strcmp(m->funcs[i]->name, name))
-            return n;
-        n++;
-    }
-    return -1;
+    const ir_func *f = ir_func_find(m, name, IR_LEVEL_LOOP);
+    if (!f)
+        return -1;
+    if (!f->symbol)
+        assign(m);
+    return f->mark;
 }
 
 const ir_func *cg_kernel_of(const ir_module *m, const ir_func *task) {

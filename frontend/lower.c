@@ -417,14 +417,6 @@ static void one_program(fe_lower *l, fe_decl *d) {
         l->b.f->needs_square |= l->square[k];
 }
 
-/* The function made again takes the place of the one before. */
-static void replace(fe_context *c, const ir_func *old, ir_func *fresh) {
-    for (size_t i = 0; i < c->module->n_funcs; i++)
-        if (c->module->funcs[i] == old)
-            c->module->funcs[i] = fresh;
-    c->module->n_funcs--; /* fresh was the last one */
-}
-
 void fe_lower_program(fe_context *c, fe_decl *d) {
     bool *square = base_arena_new_array(c->arena, bool, d->n_params + 1);
     size_t n = c->diags->n, n_errors = c->diags->n_errors;
@@ -442,7 +434,7 @@ void fe_lower_program(fe_context *c, fe_decl *d) {
         d->bad = false;
         ir_func *old = d->func;
         d->func = new_func(c, d);
-        replace(c, old, d->func);
+        ir_func_replace(c->module, old, d->func);
     }
 }
 

@@ -213,6 +213,7 @@ typedef struct ir_func {
                            its rows are the graph's sources, its sources the graph's rows; "rows" has no edges */
     int64_t rows_per_unit; /* loops: 1, or IR_TOTAL_BLOCK */
     int64_t team; /* loops, CUDA schedule: threads per row, 0 = not scheduled */
+    uint32_t mark; /* for the use of one pass at a time */
     ir_region body;
     ir_op **chunks; /* operations by id, in chunks that never move */
     uint32_t n_ops; /* ids 1 .. n_ops - 1 are in use */
@@ -223,8 +224,10 @@ typedef struct ir_module {
     base_arena *arena;
     const char *source_name;
     const char *source; /* may be NULL */
-    ir_func **funcs;
+    ir_func **funcs; /* added by ir_func_new, taken out by ir_func_remove and ir_func_replace */
     size_t n_funcs, cap_funcs;
+    ir_func **index; /* by level and name: open addressing, private to ir_func.c */
+    size_t n_index, cap_index;
 } ir_module;
 
 /* ---- ir_build.c ------------------------------------------------------------------------------------------------- */
@@ -232,6 +235,8 @@ ir_module *ir_module_new(base_arena *arena, const char *source_name, const char 
 ir_func *ir_func_new(ir_module *m, const char *name, ir_level level); /* appended to the module */
 ir_func *ir_func_find(const ir_module *m, const char *name, ir_level level); /* NULL when there is none */
 void ir_func_remove(ir_module *m, const ir_func *f);
+/* The place of `old` becomes that of `fresh`, which stands last. */
+void ir_func_replace(ir_module *m, const ir_func *old, ir_func *fresh);
 uint32_t ir_sym(ir_module *m, ir_func *f, const char *name); /* finds or adds */
 bool ir_sym_find(const ir_func *f, const char *name, uint32_t *out);
 ir_op *ir_at(const ir_func *f, ir_id id);

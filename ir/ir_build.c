@@ -15,33 +15,6 @@ ir_module *ir_module_new(base_arena *arena, const char *source_name, const char 
     return m;
 }
 
-ir_func *ir_func_new(ir_module *m, const char *name, ir_level level) {
-    ir_func *f = base_arena_alloc(m->arena, sizeof *f);
-    f->name = base_arena_strdup(m->arena, name);
-    f->level = level;
-    f->domain = level == IR_LEVEL_KERNEL || level == IR_LEVEL_LOOP ? "dst" : NULL;
-    f->rows_per_unit = 1;
-    f->n_ops = 1;
-    base_push(m->arena, m->funcs, m->n_funcs, m->cap_funcs, f);
-    return f;
-}
-
-ir_func *ir_func_find(const ir_module *m, const char *name, ir_level level) {
-    for (size_t i = 0; i < m->n_funcs; i++)
-        if (m->funcs[i]->level == level && strcmp(m->funcs[i]->name, name) == 0)
-            return m->funcs[i];
-    return NULL;
-}
-
-void ir_func_remove(ir_module *m, const ir_func *f) {
-    for (size_t i = 0; i < m->n_funcs; i++)
-        if (m->funcs[i] == f) {
-            memmove(m->funcs + i, m->funcs + i + 1, sizeof *m->funcs * (m->n_funcs - i - 1));
-            m->n_funcs--;
-            return;
-        }
-}
-
 bool ir_sym_find(const ir_func *f, const char *name, uint32_t *out) {
     for (size_t i = 0; i < f->n_syms; i++)
         if (strcmp(f->syms[i], name) == 0) {

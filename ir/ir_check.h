@@ -6,6 +6,12 @@
 
 #define IR_CHECK_DEPTH 64 /* one bit of `depends` for each */
 
+typedef struct ir_check_hold {
+    ir_id instance;
+    unsigned char was;
+} ir_check_hold;
+enum { IR_HELD_NOT, IR_HELD_READ, IR_HELD_WRITE };
+
 typedef struct ir_check {
     const ir_module *m;
     const ir_func *f;
@@ -19,6 +25,9 @@ typedef struct ir_check {
     ir_id loops[IR_CHECK_DEPTH]; /* operations whose regions enclose it, outermost first */
     int depth;
     bool has_rows;
+    unsigned char *held;   /* task functions, by id of an instance: IR_HELD_* at this place */
+    struct ir_check_hold *undo; /* what was before, in order; regions go back to where they began */
+    size_t n_undo, cap_undo;
     uint32_t *depth_of;    /* by id: number of enclosing regions */
     uint64_t *depends;     /* by id: bit d is set when the value comes from an argument of the loop at depth d */
 } ir_check;

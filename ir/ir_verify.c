@@ -370,9 +370,14 @@ static bool check_op(ir_check *c, const ir_region *r, size_t i) {
     if (op->region) {
         if (c->depth == IR_CHECK_DEPTH)
             return ir_check_fail(c, "regions are nested too deep");
+        size_t before = c->n_undo;
         c->loops[c->depth++] = id;
         bool ok = check_region(c, op->region);
         c->depth--;
+        while (c->n_undo > before) {
+            ir_check_hold h = c->undo[--c->n_undo];
+            c->held[h.instance] = h.was;
+        }
         if (!ok)
             return false;
     }
@@ -479,8 +484,9 @@ bool ir_verify_func(const ir_module *m, const ir_func *f, base_str *err) {
     c.scope = base_alloc_zero(n);
     c.depth_of = base_alloc_zero(n * sizeof *c.depth_of);
     c.depends = base_alloc_zero(n * sizeof *c.depends);
+    c.held = base_alloc_zero(n);
     bool ok;
-    if (!c.number || !c.scope || !c.depth_of || !c.depends) {
+    if (!c.number || !c.scope || !c.depth_of || !c.depends || !c.held) {
         base_str_add(err, "out of memory");
         ok = false;
     } else {
@@ -490,16 +496,17 @@ bool ir_verify_func(const ir_module *m, const ir_func *f, base_str *err) {
     base_free(c.scope);
     base_free(c.depth_of);
     base_free(c.depends);
+    base_free(c.held);
+    base_free(c.undo);
     return ok;
 }
 
 bool ir_verify(const ir_module *m, base_str *err) {
     for (size_t i = 0; i < m->n_funcs; i++) {
-        for (size_t j = 0; j < i; j++)
-            if (m->funcs[j]->level == m->funcs[i]->level && strcmp(m->funcs[j]->name, m->funcs[i]->name) == 0) {
-                base_str_addf(err, "@%s stands twice at one level", m->funcs[i]->name);
-                return false;
-            }
+        if (ir_func_find(m, m->funcs[i]->name, m->funcs[i]->level) != m->funcs[i]) {
+            base_str_addf(err, "@%s stands twice at one level", m->funcs[i]->name);
+            return false;
+        }
         if (!ir_verify_func(m, m->funcs[i], err))
             return false;
     }

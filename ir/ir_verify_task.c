@@ -40,11 +40,28 @@ static bool check_instance(ir_check *c, const ir_op *op) {
     return ir_check_scalar_arg(c, op, 0, IR_I64) && ir_check_type_is(c, op, ir_scalar(IR_INSTANCE_T));
 }
 
+/* What holds an instance from here on; undone at the end of the region. */
+static bool hold(ir_check *c, ir_id instance, unsigned char how) {
+    if (c->n_undo == c->cap_undo) {
+        size_t cap = c->cap_undo ? 2 * c->cap_undo : 64;
+        ir_check_hold *more = base_realloc(c->undo, cap * sizeof *more);
+        if (!more)
+            return ir_check_fail(c, "out of memory");
+        c->undo = more;
+        c->cap_undo = cap;
+    }
+    c->undo[c->n_undo++] = (ir_check_hold){instance, c->held[instance]};
+    c->held[instance] = how;
+    return true;
+}
+
 static bool check_acquire(ir_check *c, const ir_op *op) {
     static const char *const modes[] = {"read", "write", NULL};
-    return check_instances(c, op, 1) &&
-           (is_one_of(ir_word(op, IR_ATTR_MODE), modes) ||
-            ir_check_fail(c, "its mode is read or write, not '%s'", ir_word(op, IR_ATTR_MODE)));
+    if (!check_instances(c, op, 1))
+        return false;
+    if (!is_one_of(ir_word(op, IR_ATTR_MODE), modes))
+        return ir_check_fail(c, "its mode is read or write, not '%s'", ir_word(op, IR_ATTR_MODE));
+    return hold(c, op->args[0], strcmp(ir_word(op, IR_ATTR_MODE), "write") ? IR_HELD_READ : IR_HELD_WRITE);
 }
 
 static bool walks_edges(const ir_func *f) {
@@ -67,30 +84,11 @@ static bool check_launch_graph(ir_check *c, const ir_op *op, const ir_func *call
     return graph >= 0 || !walks_edges(callee) || ir_check_fail(c, "@%s walks edges, so it needs a graph", callee->name);
 }
 
-/* The acquire that holds an instance at this place, in this region or around it; NULL when none does. */
-static const char *held(const ir_check *c, ir_id instance) {
-    const char *mode = NULL;
-    for (int level = 0; level <= c->depth; level++) {
-        const ir_region *r = level ? ir_at(c->f, c->loops[level - 1])->region : &c->f->body;
-        ir_id stop = level == c->depth ? c->at : c->loops[level];
-        for (size_t i = 0; i < r->n && r->ops[i] != stop; i++) {
-            const ir_op *op = ir_at(c->f, r->ops[i]);
-            if (op->n_args == 0 || op->args[0] != instance)
-                continue;
-            if (op->code == IR_ACQUIRE)
-                mode = ir_word(op, IR_ATTR_MODE);
-            else if (op->code == IR_DONE || op->code == IR_RELEASE)
-                mode = NULL;
-        }
-    }
-    return mode;
-}
-
 static bool check_held(ir_check *c, const ir_op *op, uint32_t i, bool written) {
-    const char *mode = held(c, op->args[i]);
-    if (!mode)
+    unsigned char how = c->held[op->args[i]];
+    if (!how)
         return ir_check_fail(c, "operand %u is not acquired here", i);
-    return !written || strcmp(mode, "write") == 0 || ir_check_fail(c, "operand %u is written but acquired to read", i);
+    return !written || how == IR_HELD_WRITE || ir_check_fail(c, "operand %u is written but acquired to read", i);
 }
 
 static bool check_launch(ir_check *c, const ir_op *op) {
@@ -143,8 +141,10 @@ bool ir_check_task_op(ir_check *c, const ir_op *op) {
         return check_instance(c, op);
     if (op->code == IR_ACQUIRE)
         return check_acquire(c, op);
-    if (op->code == IR_DONE || op->code == IR_RELEASE || op->code == IR_PUSH || op->code == IR_RESTORE)
+    if (op->code == IR_PUSH || op->code == IR_RESTORE)
         return check_instances(c, op, 1);
+    if (op->code == IR_DONE || op->code == IR_RELEASE)
+        return check_instances(c, op, 1) && hold(c, op->args[0], IR_HELD_NOT);
     if (op->code == IR_COPY)
         return check_instances(c, op, 2);
     if (op->code == IR_LAUNCH)

@@ -135,33 +135,35 @@ static bool dce_func(ir_module *m, ir_func *f, pass_context *ctx, base_str *err)
     return true;
 }
 
-static bool calls(const ir_func *f, const ir_region *r, const char *callee) {
+static void mark_called(const ir_module *m, const ir_func *f, const ir_region *r) {
     for (size_t i = 0; i < r->n; i++) {
         const ir_op *op = ir_at(f, r->ops[i]);
-        if (op->code == IR_CALL && !strcmp(ir_word(op, IR_ATTR_CALLEE), callee))
-            return true;
-        if (op->region && calls(f, op->region, callee))
-            return true;
+        ir_func *callee = op->code == IR_CALL ? ir_func_find(m, ir_word(op, IR_ATTR_CALLEE), IR_LEVEL_KERNEL) : NULL;
+        if (callee)
+            callee->mark = 1;
+        if (op->region)
+            mark_called(m, f, op->region);
     }
-    return false;
 }
 
-static bool is_called(const ir_module *m, const char *callee) {
+/* Kernels made by passes that no program calls. */
+static void drop_kernels(ir_module *m) {
     for (size_t i = 0; i < m->n_funcs; i++)
-        if (m->funcs[i]->level == IR_LEVEL_PROGRAM && calls(m->funcs[i], &m->funcs[i]->body, callee))
-            return true;
-    return false;
+        m->funcs[i]->mark = 0;
+    for (size_t i = 0; i < m->n_funcs; i++)
+        if (m->funcs[i]->level == IR_LEVEL_PROGRAM)
+            mark_called(m, m->funcs[i], &m->funcs[i]->body);
+    for (size_t i = m->n_funcs; i-- > 0;) {
+        const ir_func *f = m->funcs[i];
+        if (f->level == IR_LEVEL_KERNEL && !f->exported && !f->mark)
+            ir_func_remove(m, f);
+    }
 }
 
 bool pass_dce(ir_module *m, pass_context *ctx, base_str *err) {
     if (!pass_each_func(m, PASS_ALL_LEVELS, dce_func, ctx, err))
         return false;
-    if (pass_has_level(m, IR_LEVEL_LOOP))
-        return true;
-    for (size_t i = m->n_funcs; i-- > 0;) {
-        const ir_func *f = m->funcs[i];
-        if (f->level == IR_LEVEL_KERNEL && !f->exported && !is_called(m, f->name))
-            ir_func_remove(m, f);
-    }
+    if (!pass_has_level(m, IR_LEVEL_LOOP))
+        drop_kernels(m);
     return true;
 }

@@ -10,6 +10,13 @@ typedef struct hier_size { /* bytes or dimension already written */
     ir_id id;
 } hier_size;
 
+enum { HIER_NAMES = 1024 };
+typedef struct hier_name {
+    const char *text;
+    int64_t last; /* version */
+    struct hier_name *next;
+} hier_name;
+
 typedef struct hier {
     ir_module *m;
     ir_func *t;      /* the task function */
@@ -19,8 +26,7 @@ typedef struct hier {
     const char *tier;
     hier_size *sizes;
     size_t n_sizes, cap_sizes;
-    const char **names; /* of instances made, one entry each: its version is the number of earlier ones */
-    size_t n_names, cap_names;
+    hier_name *names[HIER_NAMES]; /* of instances made, by hash */
     base_str *err;
 } hier;
 

@@ -354,16 +354,31 @@ static void claim_results(hier_plan *s) {
     }
 }
 
-static void release_unused(hier_plan *s, size_t at) {
-    for (size_t i = 1; i < s->n_slots; i++)
-        if (s->slots[i].owned && s->slots[i].last <= at) {
-            hier_effect1(&s->h, IR_RELEASE, s->slots[i].inst);
-            s->slots[i].owned = false;
-        }
+/* At the top of the program: what step `at` made and nobody uses, and what was used for the last time there. */
+static void release_slot(hier_plan *s, size_t i, size_t at) {
+    if (!s->slots[i].owned || s->slots[i].last > at)
+        return;
+    hier_effect1(&s->h, IR_RELEASE, s->slots[i].inst);
+    s->slots[i].owned = false;
+}
+
+static size_t n_results_of(const hier_plan *s, const ir_op *op) {
+    if (op->code == IR_REPEAT)
+        return op->n_args - 1;
+    if (op->code == IR_IF)
+        return ir_yield_of(s->p, op)->n_args;
+    const ir_func *k = op->code == IR_CALL ? ir_func_find(s->h.m, ir_word(op, IR_ATTR_CALLEE), IR_LEVEL_KERNEL) : NULL;
+    return k ? k->n_results : 0;
 }
 
 static bool walk(hier_plan *s) {
     const ir_region *r = &s->p->body;
+    uint32_t *by_last = base_arena_new_array(s->h.scratch, uint32_t, r->n + 1); /* slots by last use, in order */
+    uint32_t *next = base_arena_new_array(s->h.scratch, uint32_t, s->n_slots);
+    for (uint32_t i = (uint32_t)s->n_slots; i-- > 1;) {
+        next[i] = by_last[s->slots[i].last];
+        by_last[s->slots[i].last] = i;
+    }
     for (size_t i = 0; i < r->n; i++) {
         const ir_op *op = ir_at(s->p, r->ops[i]);
         if (op->code == IR_POP)
@@ -374,7 +389,10 @@ static bool walk(hier_plan *s) {
             return false;
         if (op->code == IR_RET)
             top_ret(s, op);
-        release_unused(s, i);
+        for (uint32_t k = by_last[i]; k; k = next[k])
+            release_slot(s, k, i);
+        for (size_t k = 0; k < n_results_of(s, op); k++)
+            release_slot(s, s->first[r->ops[i]] + k, i);
     }
     return true;
 }

@@ -115,11 +115,22 @@ ir_id hier_bind(hier *h, const char *kind, size_t index, const char *name) {
     return id;
 }
 
+/* How many instances of this name there are already. */
+static int64_t next_version(hier *h, const char *name) {
+    uint64_t hash = 14695981039346656037u;
+    for (const char *c = name; *c; c++)
+        hash = (hash ^ (unsigned char)*c) * 1099511628211u;
+    for (hier_name *n = h->names[hash % HIER_NAMES]; n; n = n->next)
+        if (!strcmp(n->text, name))
+            return ++n->last;
+    hier_name *fresh = base_arena_new_array(h->scratch, hier_name, 1);
+    *fresh = (hier_name){name, 0, h->names[hash % HIER_NAMES]};
+    h->names[hash % HIER_NAMES] = fresh;
+    return 0;
+}
+
 ir_id hier_instance(hier *h, ir_id bytes, const char *name) {
-    int64_t version = 0;
-    for (size_t i = 0; i < h->n_names; i++)
-        version += !strcmp(h->names[i], name);
-    base_push(h->scratch, h->names, h->n_names, h->cap_names, name);
+    int64_t version = next_version(h, name);
     ir_id id = ir_emit1(&h->b, IR_INSTANCE, instance_type(), bytes);
     ir_op *op = ir_at(h->t, id);
     ir_set_word(h->m, op, IR_ATTR_NAME, name);

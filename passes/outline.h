@@ -39,6 +39,8 @@ typedef struct outline {
     uint32_t *users;  /* arrays that are computed from this one */
     uint32_t *group;  /* open group it belongs to, + 1 */
     ir_id *row, *whole; /* value in the kernel that is being made, by use; 0 between kernels */
+    ir_id *touched; /* for which one of them is set */
+    size_t n_touched, cap_touched;
     unsigned n_kernels;
 } outline;
 

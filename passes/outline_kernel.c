@@ -85,8 +85,10 @@ static ir_id operand(maker *mk, ir_id v, const ir_op *user) {
     if (outline_is_leaf(op->code))
         return leaf(mk, op, aligned || single);
     ir_id *known = aligned ? &mk->s->row[v] : &mk->s->whole[v];
-    if (!*known)
+    if (!*known) {
         *known = field(mk, v, aligned);
+        base_push(mk->s->scratch, mk->s->touched, mk->s->n_touched, mk->s->cap_touched, v);
+    }
     return single ? drop_one(mk, *known) : *known;
 }
 
@@ -183,8 +185,10 @@ outline_kernel outline_make_kernel(outline *s, const outline_group *g) {
         for (size_t j = 0; j < c.n_ops; j++) {
             ir_id v = c.ops[j];
             ir_id *known = ir_at(s->p, v)->type.rank ? &s->row[v] : &s->whole[v];
-            if (!*known)
+            if (!*known) {
                 *known = compute(&mk, v);
+                base_push(s->scratch, s->touched, s->n_touched, s->cap_touched, v);
+            }
             if (v == g->roots[i] && g->result[i]) {
                 add_result(&mk, *known, g->total);
                 out[n_out++] = *known;
@@ -192,7 +196,8 @@ outline_kernel outline_make_kernel(outline *s, const outline_group *g) {
         }
     }
     ir_emit(&mk.b, IR_RET, (ir_type){.dtype = IR_NONE}, out, n_out);
-    for (size_t i = 0; i < s->n_order; i++)
-        s->row[s->order[i]] = s->whole[s->order[i]] = 0;
+    for (size_t i = 0; i < s->n_touched; i++)
+        s->row[s->touched[i]] = s->whole[s->touched[i]] = 0;
+    s->n_touched = 0;
     return k;
 }

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 import scipy.sparse.linalg
 from scipy.sparse import csgraph
 
-from cli import SOURCE, TIGA, CliTest
+from cli import SOURCE, TIGA, TIGAC, CliTest
 
 EXAMPLES = SOURCE / "examples"
 
@@ -191,6 +191,36 @@ class Programs(CliTest):
         out, = self.run_example("stencil.tg", "stencil_mean", a, [""], src_x=np.arange(25, dtype=np.float32))
         self.assertEqual(out.reshape(n, n)[2, 2], 12.0)
         self.assertEqual(out.reshape(n, n)[0, 0], 6.0)
+
+    # ---- fusion ----
+    def test_fusion_keeps_every_bit(self):
+        self.write("fused.tg", """
+kernel total(src x: f32[4], edge w: f32[4]) -> f32[4] { return reduce sum(edge.w * src.x) }
+kernel count(src x: f32[4]) -> (n: i64, most: f32) { return (n = reduce count(), most = reduce max(max(src.x))) }
+kernel scores(src a: f32[4], dst b: f32[4], dst n: f32) -> edge f32[4] { return (src.a + dst.b) * dst.n }
+
+program p(g: graph, x: f32[g.dst, 4], W: f32[4, 3], e: f32[g.edge, 4], U: f32[4, 4])
+    -> (y: f32[g.dst, 3], t: f32[g.dst, 4], s: f32[g.edge, 2], z: f32[g.dst, 4]) {
+    let y = relu(total(g, x = x, w = e) @ W)
+    let t = total(g, x = reshape(transpose(reshape(x, [g.dst, 2, 2])), [g.dst, 4]), w = e)
+    let (n, most) = count(g, x = 2 * x)
+    let s = scores(g, a = x @ U, b = x @ U, n = f32(n) + exp(most))
+    return (y = y, t = t, s = slice(s, 1, 3), z = total(g, x = -x, w = cumsum(e @ U)))
+}
+""")
+        plan = self.ok(TIGAC, "fused.tg", "--explain-plan")
+        for kernel in ("total", "count", "scores"):
+            self.assertIn(f"made of {kernel}", plan)
+        a, rng = matrix(60, 4, 11), np.random.default_rng(11)
+        sp.save_npz(self.dir / "g.npz", a)
+        for name, shape in [("x", (60, 4)), ("W", (4, 3)), ("e", (a.nnz, 4)), ("U", (4, 4))]:
+            np.save(self.dir / f"{name}.npy", rng.standard_normal(shape, dtype=np.float32))
+        for level in "02":
+            self.ok(TIGA, "run", "fused.tg", "p", "-O" + level, "--graph", "g.npz", "--dst", "x=x.npy", "--edge", "e=e.npy",
+                    "--param", "W=W.npy", "--param", "U=U.npy", *[w for r in "ytsz" for w in ("-o", f"{r}={r}{level}.npy")])
+        for r in "ytsz":
+            plain, fused = (np.load(self.dir / f"{r}{level}.npy") for level in "02")
+            np.testing.assert_array_equal(plain, fused)
 
     # ---- networks ----
     def test_gcn(self):
