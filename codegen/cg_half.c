@@ -10,6 +10,11 @@ static const char native[] =
     "#define TIGA_NATIVE_F16 1 /* converts with one instruction */\n"
     "#else\n"
     "#define TIGA_NATIVE_F16 0\n"
+    "#endif\n"
+    "#if defined(__GNUC__)\n"
+    "#define TIGA_MAYBE_UNUSED __attribute__((unused)) /* where vectors have instructions */\n"
+    "#else\n"
+    "#define TIGA_MAYBE_UNUSED\n"
     "#endif\n";
 
 static const char f32_from_f16[] =
@@ -69,8 +74,8 @@ void cg_half_cast(base_str *out, ir_dtype in, ir_dtype to, bool cuda) {
     bool widen = to == IR_F32;
     ir_dtype half = widen ? in : to;
     BASE_CHECK(ir_dtype_is_half(half) && (widen || in == IR_F32));
-    base_str_addf(out, "TIGA_FN %s tiga_%s_from_%s(%s a) {\n", cg_ctype(to), ir_dtype_text(to), ir_dtype_text(in),
-                  cg_ctype(in));
+    base_str_addf(out, "TIGA_FN %s%s tiga_%s_from_%s(%s a) {\n", cuda ? "" : "TIGA_MAYBE_UNUSED ", cg_ctype(to),
+                  ir_dtype_text(to), ir_dtype_text(in), cg_ctype(in));
     if (half == IR_F16)
         f16_body(out, widen, cuda);
     else

@@ -85,7 +85,7 @@ static void set_int(fe_lower *l, ir_id id, ir_attr_key key, int64_t v) {
 
 /* ---- values -------------------------------------------------------------------------------------------------------- */
 static ir_id value_of(fe_lower *l, const fe_expr *e, fe_class cls, ir_dtype want, const char *name) {
-    ir_id id = fe_lower_value(l, e, want);
+    ir_id id = fe_to_f32(l, e->span, fe_lower_value(l, e, want));
     if (!id || fe_class_has(cls, fe_type_at(l, id)->dtype))
         return id;
     fe_report(l->c, FE_E0210, e->span, "'%s' takes %s, not %s", name, fe_class_text(cls),
@@ -327,7 +327,7 @@ static ir_id lower_one_hot(fe_lower *l, const fe_expr *e, const fe_expr **slots)
 }
 
 static ir_id lower_cumsum(fe_lower *l, const fe_expr *e, const fe_expr **slots) {
-    ir_id x = fe_to_f32(l, e->span, value_of(l, slots[0], FE_NUM, IR_NONE, "cumsum"));
+    ir_id x = value_of(l, slots[0], FE_LINEAR, IR_NONE, "cumsum");
     uint32_t axis;
     if (!x || !axis_of(l, e, fe_type_at(l, x), slots[1], &axis))
         return 0;
@@ -356,7 +356,7 @@ static ir_id mean_of(fe_lower *l, base_span span, ir_id x) {
 /* (x - mean) / sqrt(mean((x - mean) ^ 2) + eps) * weight + bias */
 static ir_id lower_layer_norm(fe_lower *l, const fe_expr *e, const fe_expr **slots) {
     base_span s = e->span;
-    ir_id x = fe_to_f32(l, s, value_of(l, slots[0], FE_FLOAT, IR_F32, "layer_norm"));
+    ir_id x = value_of(l, slots[0], FE_FLOAT, IR_F32, "layer_norm");
     uint32_t axis;
     if (!x || !axis_of(l, e, fe_type_at(l, x), NULL, &axis))
         return 0;
@@ -420,7 +420,7 @@ ir_id fe_lower_matmul(fe_lower *l, const fe_expr *e, ir_dtype want) {
     if (!fe_lower_unify(l, (const fe_expr *const[]){e->a, e->b}, 2, want, x))
         return 0;
     const ir_type *a = fe_type_at(l, x[0]), *b = fe_type_at(l, x[1]);
-    if (!fe_class_has(FE_NUM, a->dtype)) {
+    if (!fe_class_has(FE_LINEAR, a->dtype)) {
         fe_report(l->c, FE_E0210, e->name_span, "'@' takes numbers, not %s", ir_dtype_text(a->dtype));
         return 0;
     }

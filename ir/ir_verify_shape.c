@@ -87,7 +87,7 @@ static bool check_gather(ir_check *c, const ir_op *op, ir_type want) {
     int64_t axis;
     if (!check_axis(c, op, from, &axis))
         return false;
-    if (from->dim[axis] < 1 || ir_dtype_is_float(at->dtype) || at->dtype == IR_BOOL)
+    if (from->dim[axis] < 1 || !ir_dtype_is_int(at->dtype))
         return ir_check_fail(c, "it takes numbers of elements of a fixed axis");
     if (from->rank - 1 + at->rank > IR_MAX_RANK)
         return ir_check_fail(c, "too many axes");

@@ -3,7 +3,7 @@
  * A complex value becomes two values of its shape and space: what the evaluator does step by step becomes operations, in
  * the same order, so no bit changes.  A product over edges, whose parts cannot be multiplied apart, becomes a `combine`
  * of a state of two.  Complex stay fields and results (`real` and `imag` of a field, `complex` in front of `ret`) and
- * what only moves elements or has accumulators of its own: folds other than sums, totals, shapes. */
+ * what has several operands to move or accumulators of its own: concat, gather, matmul, totals, folds other than sums. */
 #include "passes/pass_util.h"
 
 typedef struct split {
@@ -245,6 +245,11 @@ static void binary(split *s, ir_id id, const ir_op *op) {
         set_parts(s, id, bin(s, op->code, a[0], b[0]), bin(s, op->code, a[1], b[1]));
 }
 
+/* One operand, and what happens to an element is the same for both parts. */
+static bool moves_alone(ir_opcode code) {
+    return code == IR_RESHAPE || code == IR_TRANSPOSE || code == IR_SLICE || code == IR_NEWAXIS || code == IR_CUMSUM;
+}
+
 /* An operation with a complex operand or result. */
 static void complex_op(split *s, ir_id id, ir_op *op) {
     const ir_id *args = op->args;
@@ -266,7 +271,7 @@ static void complex_op(split *s, ir_id id, ir_op *op) {
                   choose(s, args[0], s->part[1][args[1]], s->part[1][args[2]]));
     else if (ir_class_is_elementwise(ir_op_describe(op->code)->cls))
         binary(s, id, op);
-    else if (op->code == IR_BROADCAST || kind == IR_KIND_SUM)
+    else if (op->code == IR_BROADCAST || kind == IR_KIND_SUM || moves_alone(op->code))
         each_part(s, id, op);
     else if (op->code == IR_REDUCE && kind == IR_KIND_PROD)
         product(s, id, op);
