@@ -37,6 +37,25 @@ class Programs(CliTest):
         self.ok(TIGA, "run", *args, *(["--threads", threads] if threads else []))
         return [np.load(self.dir / f"{r or 'out'}.npy") for r in results]
 
+    # ---- networks on edges ----
+    def test_edge_mlp(self):
+        n, f, rng = 60, 24, np.random.default_rng(3)
+        a = matrix(n, 5, 2)
+        pos, x, w1, b1, w2 = (rng.standard_normal(s, dtype=np.float32)
+                              for s in ((n, 3), (n, 16), (19, f), (f,), (f, f)))
+        rows = np.repeat(np.arange(n), np.diff(a.indptr))
+        hidden = np.maximum(np.hstack([pos[a.indices] - pos[rows], x[a.indices]]) @ w1 + b1, 0)
+        fields = dict(node_pos=pos, src_x=x, param_W1=w1, param_b1=b1)
+        want = np.zeros((n, f))
+        np.add.at(want, rows, hidden @ w2)
+        got, = self.run_example("edge_mlp.tg", "edge_mlp", a, [""], param_W2=w2, **fields)
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-3)
+        low, high = np.full((n, f), np.inf), np.full((n, f), -np.inf)
+        np.minimum.at(low, rows, hidden)
+        np.maximum.at(high, rows, hidden)
+        got, = self.run_example("edge_mlp.tg", "message_extent", a, [""], **fields)
+        np.testing.assert_allclose(got, np.where(np.isinf(low), 0, high - low), rtol=1e-4, atol=1e-4)
+
     # ---- solvers ----
     def test_poisson(self):
         n, h = 7, 1 / 8
