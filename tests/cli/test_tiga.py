@@ -113,7 +113,9 @@ class Run(CliTest):
 }
 
 program big[A, B](g: graph, a: f32[g.src, A], b: f32[g.src, B]) -> f32[g.dst] {
-    return k(g, x = fill(1, [g.dst, A, B]), a = a, b = b)
+    var x = fill(1.0, [g.dst, A, B])
+    repeat 2 { x = x + 1 }
+    return k(g, x = x, a = a, b = b)
 }
 """)
         sp.save_npz(self.dir / "e.npz", sp.csr_matrix((5, 0), dtype=np.float32))
