@@ -31,7 +31,7 @@ const pass_desc *pass_find(const char *name) {
     return e ? &e->desc : NULL;
 }
 
-#define OPTIMISE_GRAPH "expand,grad,fold,cse,outline,split,fold,cse,dce,fuse,cse,dce"
+#define OPTIMISE_GRAPH "expand,grad,fold,cse,outline,split,fold,cse,dce,fuse,cse,dce,share"
 #define OPTIMISE_LOOPS "lower,fold,cse,merge,hoist,fold,cse,dce"
 
 const char *pass_default_pipeline(bool cuda, int opt_level) {
