@@ -38,6 +38,9 @@ ir_id grad_fold_sum(ir_builder *b, ir_id v, uint64_t axes);    /* v itself when 
 
 /* ---- grad_reduce.c ---- */
 void grad_reduce_rule(grad_sink *s, ir_id id, ir_id ct);
+/* A user's reducer: value i of a state that is combined by itself, by a primitive kind; false: it is not. */
+bool grad_state_kind(const ir_func *f, const ir_op *combine, size_t i, ir_kind *kind);
+void grad_state_rule(grad_sink *s, ir_id get, ir_id ct);
 
 /* ---- grad_adjoint.c ---- */
 /* What reaches one field of the kernel, by where it arises; 0: nothing. */

@@ -22,7 +22,7 @@ static void take(void *user, ir_id v, const ir_op *by, ir_id value) {
     sweep *s = user;
     if (v >= s->n || !s->active[v])
         return;
-    bool on_edges = by->code == IR_REDUCE || by->type.space == IR_EDGE;
+    bool on_edges = by->code == IR_REDUCE || by->code == IR_COMBINE || by->type.space == IR_EDGE;
     add_to(s, on_edges ? &s->edge[v] : &s->row[v], value);
 }
 
@@ -37,7 +37,12 @@ static void find_active(sweep *s, const ir_func *k, const bool *want) {
         const ir_op *op = ir_at(k, id);
         if (op->code == IR_FIELD)
             s->active[id] = want[ir_int(op, IR_ATTR_FIELD, 0)] && ir_dtype_is_float(op->type.dtype);
-        for (uint32_t a = 0; a < op->n_args; a++)
+        if (op->code == IR_GET) { /* of a combine: a value of its state depends on what is lifted to it */
+            const ir_op *combine = ir_at(k, op->args[0]);
+            ir_id lifted = combine->args[combine->n_args / 2 + (size_t)ir_int(op, IR_ATTR_INDEX, 0)];
+            s->active[id] = s->active[lifted] && ir_dtype_is_float(op->type.dtype);
+        }
+        for (uint32_t a = 0; op->code != IR_GET && op->code != IR_COMBINE && a < op->n_args; a++)
             s->active[id] = s->active[id] || (s->active[op->args[a]] && ir_grad_flows(k, op, a));
     }
 }
@@ -138,6 +143,8 @@ static void sweep_back(sweep *s, grad_adjoint *a) {
             reach_field(s, a, op, ct);
         else if (op->code == IR_REDUCE)
             grad_reduce_rule(&sink, id, ct);
+        else if (op->code == IR_GET)
+            grad_state_rule(&sink, id, ct);
         else
             grad_rule(&sink, id, ct);
     }

@@ -118,10 +118,15 @@ static ir_id part_of_rows(const caller *c, size_t param, ir_id v) {
     return scalar ? grad_fold_sum(c->b, v, ((uint64_t)1 << ir_at(c->g->f, v)->type.rank) - 1) : v;
 }
 
-static bool has_combine(const ir_func *k) {
-    for (size_t i = 0; i < k->body.n; i++)
-        if (ir_at(k, k->body.ops[i])->code == IR_COMBINE)
-            return true;
+/* A state of a user's reducer whose values are mixed. */
+static bool has_mixed_state(const ir_func *k) {
+    for (size_t i = 0; i < k->body.n; i++) {
+        const ir_op *op = ir_at(k, k->body.ops[i]);
+        ir_kind kind;
+        for (size_t n = 0; op->code == IR_COMBINE && n < op->n_args / 2; n++)
+            if (ir_dtype_is_float(ir_at(k, op->args[n])->type.dtype) && !grad_state_kind(k, op, n, &kind))
+                return true;
+    }
     return false;
 }
 
@@ -141,9 +146,11 @@ bool grad_call(grad *g, ir_builder *b, ir_id id, const ir_id *cotangent, ir_id *
         ir_type t = result_type(&c, call, k, i);
         full[i] = given[i] ? grad_full(b, cotangent[i], &t) : 0;
     }
-    if (has_combine(k)) {
+    if (has_mixed_state(k)) {
         base_str_addf(g->err,
-                      "program '%s': a gradient through a reducer of the user, in kernel '%s', is not supported yet",
+                      "program '%s': a gradient through a reducer whose states are not combined each by itself, with "
+                      "+, *, min or max, is not "
+                      "supported yet (kernel '%s')",
                       g->f->name, k->name);
         return false;
     }

@@ -110,3 +110,34 @@ void grad_reduce_rule(grad_sink *s, ir_id id, ir_id ct) {
     }
     BASE_BUG("no gradient rule for reduce %s", ir_kind_text(kind));
 }
+
+/* ---- reducers of the user whose states are combined each by itself ---- */
+bool grad_state_kind(const ir_func *f, const ir_op *combine, size_t i, ir_kind *kind) {
+    const ir_region *r = combine->region;
+    const ir_op *yield = ir_at(f, r->ops[r->n - 1]), *op = ir_at(f, yield->args[i]);
+    size_t n = combine->n_args / 2;
+    ir_id a = r->ops[i], b = r->ops[n + i];
+    if (op->n_args != 2 || !((op->args[0] == a && op->args[1] == b) || (op->args[0] == b && op->args[1] == a)))
+        return false;
+    for (ir_kind k = IR_KIND_SUM; k <= IR_KIND_MAX; k++)
+        if (ir_kind_opcode(k) == op->code) {
+            *kind = k;
+            return true;
+        }
+    return false;
+}
+
+void grad_state_rule(grad_sink *s, ir_id id, ir_id ct) {
+    ir_builder *b = s->b;
+    const ir_op *get = ir_at(b->f, id), *combine = ir_at(b->f, get->args[0]);
+    size_t i = (size_t)ir_int(get, IR_ATTR_INDEX, 0);
+    ir_id start = combine->args[i], v = combine->args[combine->n_args / 2 + i], value = ct;
+    ir_kind kind = IR_KIND_SUM;
+    b->span = get->span;
+    grad_state_kind(b->f, combine, i, &kind);
+    if (kind == IR_KIND_PROD)
+        value = product(b, v, grad_op2(b, IR_MUL, ct, start));
+    else if (kind != IR_KIND_SUM)
+        value = extreme(b, id, v, ct);
+    s->add(s->user, v, combine, value);
+}

@@ -92,7 +92,7 @@ static void gather_rule(grad_sink *s, const ir_op *op, ir_id ct) {
 static void matmul_rule(grad_sink *s, const ir_op *op, ir_id ct) {
     ir_builder *b = s->b;
     uint32_t last = op->type.rank - 1;
-    ir_id rows = grad_newaxis(b, ct, mask(last, last + 1));
+    ir_id rows = last ? grad_newaxis(b, ct, mask(last, last + 1)) : ct; /* in front it broadcasts by itself */
     if (s->wanted(s->user, op->args[0])) {
         ir_id products = grad_op2(b, IR_MUL, rows, op->args[1]);
         s->add(s->user, op->args[0], op, grad_fold_sum(b, products, mask(last + 1, last + 2)));

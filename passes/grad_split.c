@@ -132,6 +132,20 @@ static ir_id cut_field(part *p, ir_id v) {
 }
 
 /* ---- operations ---- */
+static void copy_region(part *p, ir_id combine, const ir_region *from) {
+    ir_region *outer = p->b.r;
+    p->b.r = ir_at(p->b.f, combine)->region = ir_region_new(p->b.m);
+    for (size_t i = 0; i < from->n; i++) {
+        const ir_op *op = ir_at(adjoint(p->s), from->ops[i]);
+        ir_id *args = base_arena_new_array(p->s->scratch, ir_id, op->n_args + 1);
+        for (uint32_t k = 0; k < op->n_args; k++)
+            args[k] = p->to[op->args[k]];
+        ir_id id = p->to[from->ops[i]] = ir_emit(&p->b, op->code, to_type(p, &op->type), args, op->n_args);
+        ir_copy_attrs(p->b.m, op, ir_at(p->b.f, id));
+    }
+    p->b.r = outer;
+}
+
 static ir_space widest(const part *p, const ir_id *args, uint32_t n) {
     ir_space s = IR_UNIFORM;
     for (uint32_t i = 0; i < n; i++)
@@ -150,14 +164,17 @@ static ir_id copy_op(part *p, ir_id v) {
         return known_field(p, (uint32_t)p->s->known[v] - 1);
     if (op->code == IR_FIELD)
         return copy_field(p, op);
-    BASE_CHECK(!p->turned || (op->code != IR_REDUCE && op->code != IR_DEGREE));
+    bool reduced = op->code == IR_REDUCE || op->code == IR_DEGREE || op->code == IR_COMBINE || op->code == IR_GET;
+    BASE_CHECK(!p->turned || !reduced);
     for (uint32_t i = 0; i < op->n_args; i++)
         args[i] = p->to[op->args[i]];
     ir_type t = to_type(p, &op->type);
-    if (op->code != IR_REDUCE && op->code != IR_DEGREE)
+    if (!reduced)
         t.space = widest(p, args, op->n_args);
     ir_id id = ir_emit(&p->b, op->code, t, args, op->n_args);
     ir_copy_attrs(p->b.m, op, ir_at(p->b.f, id));
+    if (op->region)
+        copy_region(p, id, op->region);
     if (op->code == IR_DIMSIZE)
         ir_set_int(p->b.m, ir_at(p->b.f, id), IR_ATTR_DIM, to_dim(p, ir_int(op, IR_ATTR_DIM, 0)));
     return id;
@@ -167,12 +184,23 @@ static bool ends(const part *p, ir_id v) { return (p->turned && p->s->cut[v]) ||
 
 static void need(part *p, ir_id v) { p->need[v] = true; }
 
+/* Uniform values that a combine uses. */
+static void need_inside(part *p, const ir_region *r) {
+    for (size_t i = 0; i < r->n; i++) {
+        const ir_op *op = ir_at(adjoint(p->s), r->ops[i]);
+        for (uint32_t k = 0; k < op->n_args; k++)
+            p->need[op->args[k]] = true;
+    }
+}
+
 static void copy_needed(part *p) {
     const ir_func *f = adjoint(p->s);
     for (size_t i = f->body.n; i-- > 0;) {
         ir_id v = f->body.ops[i];
         for (uint32_t k = 0; p->need[v] && !ends(p, v) && k < ir_at(f, v)->n_args; k++)
             p->need[ir_at(f, v)->args[k]] = true;
+        if (p->need[v] && !ends(p, v) && ir_at(f, v)->region)
+            need_inside(p, ir_at(f, v)->region);
     }
     for (size_t i = 0; i < f->body.n; i++) {
         ir_id v = f->body.ops[i];
@@ -245,7 +273,8 @@ typedef struct chooser {
 
 static bool is_leaf(const chooser *c, ir_id v) {
     const ir_op *op = ir_at(adjoint(c->s), v);
-    return c->s->known[v] || op->code == IR_FIELD || op->code == IR_REDUCE || op->code == IR_DEGREE || c->s->cut[v];
+    return c->s->known[v] || op->code == IR_FIELD || op->code == IR_REDUCE || op->code == IR_GET ||
+           op->code == IR_DEGREE || c->s->cut[v];
 }
 
 static bool is_cheap(const ir_op *op) {
@@ -360,7 +389,7 @@ static void make_rows(split *s, bool has_turned) {
     }
     if (!any)
         return;
-    part p = begin(s, &s->out.rows, "rows", false);
+    part p = begin(s, &s->out.rows, "by_row", false);
     for (ir_id v = 1; v < f->n_ops; v++)
         if (s->cut[v])
             need(&p, v);
@@ -399,7 +428,7 @@ static ir_id sum_edges(part *p, ir_id v, const ir_type *like) {
 
 static void make_turned(split *s) {
     const grad_adjoint *a = s->a;
-    part p = begin(s, &s->out.turned, "turned", true);
+    part p = begin(s, &s->out.turned, "by_source", true);
     for (size_t i = 0; i < a->k->n_params; i++) {
         if (a->field[i].src)
             need(&p, a->field[i].src);

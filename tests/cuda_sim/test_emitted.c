@@ -192,6 +192,9 @@ Test(emitted, shapes_one_thread) { check_file(KERNELS "shapes.tg", 3, 1); }
 Test(emitted, totals) { check_file(KERNELS "totals.tg", 3, 0); }
 Test(emitted, totals_one_thread) { check_file(KERNELS "totals.tg", 3, 1); }
 
+Test(emitted, gradients) { check_file(KERNELS "gradients.tg", 3, 0); }
+Test(emitted, gradients_one_thread) { check_file(KERNELS "gradients.tg", 3, 1); }
+
 /* Forms that today's lowering does not make, but the IR allows. */
 Test(emitted, forms) { check_file(KERNELS "forms.ir", 3, 0); }
 Test(emitted, forms_one_thread) { check_file(KERNELS "forms.ir", 3, 1); }
