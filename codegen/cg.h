@@ -70,6 +70,8 @@ bool cg_is_half_cast(ir_opcode code, ir_dtype in, ir_dtype to);
 void cg_half_prelude(base_str *out, bool cuda); /* before the first of them */
 void cg_half_cast(base_str *out, ir_dtype in, ir_dtype to, bool cuda);
 void cg_half_vector(base_str *out, cg_helpers *h, base_arena *arena, ir_dtype in, ir_dtype to, int n);
+/* cg_math.c: the transcendental functions of ir_math.def that are in use */
+void cg_math_scalars(base_str *out, const cg_helpers *h);
 /* Does the expression of this operation call the C library's mathematics? "expf"; NULL: it does not. */
 const char *cg_libm(ir_opcode code, ir_dtype in);
 
@@ -105,6 +107,7 @@ void cg_emit_tables(const ir_module *m, const cg_options *o, cg_text *w, base_ar
 
 /* ---- cg_c.c ---- */
 extern const char cg_abi_text[]; /* include/tiga/abi.h without its #include lines */
+extern const char cg_math_f32_text[], cg_math_f64_text[]; /* ir/ir_math_f32.h, ir/ir_math_f64.h */
 /* "weighted_sum[F](src x: f32[F], ...) -> ..." as a comment, or the function's own text when there is no source. */
 void cg_banner(cg_text *w, base_arena *arena, const ir_func *f);
 

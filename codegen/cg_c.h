@@ -123,6 +123,9 @@ void cg_emit_vectors(cg_text *w, const cg_vectors *v, cg_helpers *h, base_arena 
 void cg_complex_vector_type(base_str *out, ir_dtype t, int n);
 void cg_complex_vector_memory(base_str *out, const cg_vectors *v, ir_dtype t, int width);
 
+/* cg_math.c: functions of ir_math.def on vectors */
+void cg_math_vectors(base_str *out, base_arena *a, const cg_vectors *v, const cg_helpers *h);
+
 /* cg_loop.c */
 typedef struct cg_loop_facts {
     int walks_edges; /* 0; 1, 2 (the transposed relation): there is a NAME_rows64 too */

@@ -141,10 +141,6 @@ static const char *libm_stem(ir_opcode code) {
         return "fabs";
     case IR_POW:
     case IR_ATAN2:
-    case IR_EXP:
-    case IR_EXPM1:
-    case IR_LOG:
-    case IR_LOG1P:
     case IR_SQRT:
     case IR_FLOOR:
     case IR_CEIL:
@@ -156,8 +152,6 @@ static const char *libm_stem(ir_opcode code) {
     case IR_ATAN:
     case IR_SINH:
     case IR_COSH:
-    case IR_TANH:
-    case IR_ERF:
     case IR_HYPOT:
         return ir_op_describe(code)->text;
     default:
@@ -166,9 +160,9 @@ static const char *libm_stem(ir_opcode code) {
 }
 
 const char *cg_libm(ir_opcode code, ir_dtype in) {
-    static const char *const single[] = {"fmodf",  "rintf", "fabsf",  "powf",  "atan2f", "expf", "expm1f", "logf",
-                                         "log1pf", "sqrtf", "floorf", "ceilf", "sinf",   "cosf", "tanf",   "asinf",
-                                         "acosf",  "atanf", "sinhf",  "coshf", "tanhf",  "erff", "hypotf"};
+    static const char *const single[] = {"fmodf",  "rintf", "fabsf", "powf",  "atan2f", "sqrtf",
+                                         "floorf", "ceilf", "sinf",  "cosf",  "tanf",   "asinf",
+                                         "acosf",  "atanf", "sinhf", "coshf", "hypotf"};
     const char *stem = libm_stem(code);
     if (!stem || !ir_dtype_is_float(in))
         return NULL;
@@ -298,12 +292,14 @@ const char *cg_expr(cg_helpers *h, base_arena *arena, ir_opcode code, ir_dtype i
                                  cg_bare(arena, args[1]));
     }
     bool binary = ir_op_describe(code)->cls != IR_CLASS_UNARY;
-    const char *f = cg_libm(code, in);
-    if (wants_helper(code, in)) {
+    const char *f = ir_math_name(code, in);
+    if (f) {
+        h->scalar[code][in][out] = true;
+    } else if (wants_helper(code, in)) {
         h->scalar[code][in][out] = true;
         h->math = h->math || (code == IR_DIV && ir_dtype_is_complex(in));
         f = base_arena_printf(arena, "tiga_%s_%s", ir_op_describe(code)->text, ir_dtype_text(in));
-    } else if (f) {
+    } else if ((f = cg_libm(code, in))) {
         h->math = true;
     }
     if (f) {
@@ -578,6 +574,7 @@ void cg_emit_helpers(cg_text *w, const cg_helpers *h) {
         }
     if (any_half_cast(&need))
         cg_half_prelude(w->out, need.cuda);
+    cg_math_scalars(w->out, &need);
     for (int code = 0; code < IR_OP_COUNT; ++code)
         for (int in = 0; in < CG_DTYPES; ++in)
             for (int to = 0; to < CG_DTYPES; ++to)

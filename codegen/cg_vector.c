@@ -214,9 +214,10 @@ static void close_over(cg_vectors *v) {
                     v->type[in][w] = v->type[to][w] = true;
                     if (code == IR_COMPLEX)
                         continue;
-                    if (code == IR_MIN || code == IR_MAX || code == IR_SELECT)
+                    bool own = ir_math_name((ir_opcode)code, (ir_dtype)in) != NULL;
+                    if (code == IR_MIN || code == IR_MAX || code == IR_SELECT || own)
                         v->type[mask_of((ir_dtype)in)][w] = true;
-                    if (!is_native((ir_opcode)code, (ir_dtype)in) &&
+                    if (!own && !is_native((ir_opcode)code, (ir_dtype)in) &&
                         !cg_is_half_cast((ir_opcode)code, (ir_dtype)in, (ir_dtype)to))
                         v->store[in][w] = v->load[to][w] = true;
                 }
@@ -258,11 +259,12 @@ void cg_emit_vectors(cg_text *w, const cg_vectors *used, cg_helpers *h, base_are
                 cg_complex_vector_memory(w->out, &v, (ir_dtype)t, n);
             else if (v.type[t][n])
                 emit_memory(w->out, &v, arena, (ir_dtype)t, n);
+    cg_math_vectors(w->out, arena, &v, h);
     for (int code = 0; code < IR_OP_COUNT; ++code)
         for (int in = 0; in < CG_DTYPES; ++in)
             for (int to = 0; to < CG_DTYPES; ++to)
                 for (int n = 0; n < CG_WIDTHS; ++n) {
-                    if (!v.op[code][in][to][n] || code == IR_COMPLEX)
+                    if (!v.op[code][in][to][n] || code == IR_COMPLEX || ir_math_name((ir_opcode)code, (ir_dtype)in))
                         continue;
                     if (cg_is_half_cast((ir_opcode)code, (ir_dtype)in, (ir_dtype)to))
                         cg_half_vector(w->out, h, arena, (ir_dtype)in, (ir_dtype)to, 1 << n);

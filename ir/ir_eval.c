@@ -220,7 +220,7 @@ static int64_t eval_int(ir_opcode code, ir_dtype t, int64_t a, int64_t b) {
     BASE_BUG("%s is not defined on %s", ir_op_describe(code)->text, ir_dtype_text(t));
 }
 
-/* ---- floats: the same lines for each type, with the C library's function of that type ---- */
+/* ---- floats: the same lines for each type, with the C library's function of that type where none is ours ---- */
 #define EVAL_FLOAT(NAME, T, F)                                                                                         \
     static T NAME(ir_opcode code, T a, T b) {                                                                          \
         if (code == IR_ADD)                                                                                            \
@@ -249,14 +249,6 @@ static int64_t eval_int(ir_opcode code, ir_dtype t, int64_t a, int64_t b) {
             return F(fabs)(a);                                                                                         \
         if (code == IR_SIGN)                                                                                           \
             return a > 0 ? (T)1 : a < 0 ? (T) - 1 : a;                                                                 \
-        if (code == IR_EXP)                                                                                            \
-            return F(exp)(a);                                                                                          \
-        if (code == IR_EXPM1)                                                                                          \
-            return F(expm1)(a);                                                                                        \
-        if (code == IR_LOG)                                                                                            \
-            return F(log)(a);                                                                                          \
-        if (code == IR_LOG1P)                                                                                          \
-            return F(log1p)(a);                                                                                        \
         if (code == IR_SQRT)                                                                                           \
             return F(sqrt)(a);                                                                                         \
         if (code == IR_FLOOR)                                                                                          \
@@ -281,10 +273,6 @@ static int64_t eval_int(ir_opcode code, ir_dtype t, int64_t a, int64_t b) {
             return F(sinh)(a);                                                                                         \
         if (code == IR_COSH)                                                                                           \
             return F(cosh)(a);                                                                                         \
-        if (code == IR_TANH)                                                                                           \
-            return F(tanh)(a);                                                                                         \
-        if (code == IR_ERF)                                                                                            \
-            return F(erf)(a);                                                                                          \
         BASE_BUG("%s is not defined on floats", ir_op_describe(code)->text);                                           \
     }
 #define SINGLE(name) name##f
@@ -374,7 +362,12 @@ ir_scalar_value ir_eval(ir_opcode code, ir_dtype dtype, ir_dtype result, const i
         return r;
     }
     const ir_scalar_value *second = cls == IR_CLASS_BINARY ? &args[1] : &args[0];
-    if (dtype == IR_F32)
+    bool own = ir_math_name(code, dtype) != NULL;
+    if (dtype == IR_F32 && own)
+        r.f = ir_math_f32(code, args[0].f);
+    else if (dtype == IR_F64 && own)
+        r.d = ir_math_f64(code, args[0].d);
+    else if (dtype == IR_F32)
         r.f = eval_f32(code, args[0].f, second->f);
     else if (dtype == IR_F64)
         r.d = eval_f64(code, args[0].d, second->d);

@@ -101,8 +101,6 @@ Test(eval, min_and_max_propagate_nan_and_prefer_the_second_of_equals) {
 
 Test(eval, floats_follow_the_c_library) {
     cr_assert_eq(f2(IR_ADD, 16777216.0f, 1.0f), 16777216.0f, "f32 is computed in f32");
-    cr_assert_eq(f2(IR_EXP, 1.0f, 0), expf(1.0f));
-    cr_assert_eq(d2(IR_EXP, 1.0, 0), exp(1.0));
     cr_assert_eq(f2(IR_POW, 2.0f, 0.5f), powf(2.0f, 0.5f));
     cr_assert_eq(f2(IR_ATAN2, 1.0f, -1.0f), atan2f(1.0f, -1.0f));
     cr_assert_eq(d2(IR_REM, -7.5, 2), -1.5);
@@ -121,10 +119,9 @@ Test(eval, floats_follow_the_c_library) {
     cr_assert(isnan(d2(IR_SQRT, -1, 0)));
     cr_assert_eq(f2(IR_LOG, 0, 0), -INFINITY);
     cr_assert_eq(f2(IR_ADD, FLT_TRUE_MIN, FLT_TRUE_MIN), 2 * FLT_TRUE_MIN, "subnormals are kept");
-    const ir_opcode unary[] = {IR_EXPM1, IR_LOG1P, IR_SIN,  IR_COS,  IR_TAN,  IR_ASIN,
-                               IR_ACOS,  IR_ATAN,  IR_SINH, IR_COSH, IR_TANH, IR_ERF};
-    float (*const want[])(float) = {expm1f, log1pf, sinf, cosf, tanf, asinf, acosf, atanf, sinhf, coshf, tanhf, erff};
-    for (int k = 0; k < 12; k++)
+    const ir_opcode unary[] = {IR_SIN, IR_COS, IR_TAN, IR_ASIN, IR_ACOS, IR_ATAN, IR_SINH, IR_COSH};
+    float (*const want[])(float) = {sinf, cosf, tanf, asinf, acosf, atanf, sinhf, coshf};
+    for (int k = 0; k < 8; k++)
         cr_assert_eq(f2(unary[k], 0.375f, 0), want[k](0.375f), "%s", ir_op_describe(unary[k])->text);
 }
 

@@ -1,0 +1,142 @@
+/* The transcendental functions of f64: as ir_math_f32.h, with longer polynomials. */
+
+TIGA_FN uint64_t tiga_to_bits_f64(double a) {
+    union {
+        double f;
+        uint64_t u;
+    } b;
+    b.f = a;
+    return b.u;
+}
+
+TIGA_FN double tiga_of_bits_f64(uint64_t a) {
+    union {
+        uint64_t u;
+        double f;
+    } b;
+    b.u = a;
+    return b.f;
+}
+
+TIGA_FN double tiga_pick_f64(int condition, double a, double b) { return condition ? a : b; }
+
+TIGA_FN double tiga_all_f64(double a) { return a; }
+
+TIGA_FN int tiga_alone_f64(int condition) { return condition; }
+
+TIGA_FN double tiga_exp_near_f64(double x) {
+    const double t = x * 1.4426950408889634 + 6755399441055744.0, n = t - 6755399441055744.0;
+    const double r = (x - n * 0.6931471805598903) - n * 5.497923018708371e-14, r2 = r * r, r4 = r2 * r2;
+    const double q3 = r2 * (r * 2.5115227400747318e-08 + 2.762691093981593e-07) +
+                      (r * 2.7557225972381635e-06 + 2.4801503430416697e-05);
+    const double q2 =
+        r2 * (r * 0.00019841269904712848 + 0.0013888888932704249) + (r * 0.008333333333314114 + 0.04166666666657505);
+    const double q = r2 * (r4 * q3 + q2) + (r * 0.16666666666666685 + 0.5);
+    return ((r + r2 * q) + 1.0) * tiga_of_bits_f64((tiga_to_bits_f64(t) - (0x4338000000000000u - 1023u)) << 52);
+}
+
+TIGA_FN double tiga_exp_f64(double x) {
+    if (tiga_alone_f64((x < 709.0) & (x > -708.0)))
+        return tiga_exp_near_f64(x);
+    const double most = tiga_pick_f64(x > 710.0, tiga_all_f64(710.0), x);
+    const double a = tiga_pick_f64(x < -746.0, tiga_all_f64(0.0), most);
+    const double t = a * 1.4426950408889634 + 6755399441055744.0, n = t - 6755399441055744.0;
+    const double r = (a - n * 0.6931471805598903) - n * 5.497923018708371e-14;
+    const double r2 = r * r, r4 = r2 * r2;
+    const double q3 = r2 * (r * 2.5115227400747318e-08 + 2.762691093981593e-07) +
+                      (r * 2.7557225972381635e-06 + 2.4801503430416697e-05);
+    const double q2 =
+        r2 * (r * 0.00019841269904712848 + 0.0013888888932704249) + (r * 0.008333333333314114 + 0.04166666666657505);
+    const double q = r2 * (r4 * q3 + q2) + (r * 0.16666666666666685 + 0.5);
+    const uint64_t m = tiga_to_bits_f64(t) - (0x4338000000000000u - 2046u), half = m >> 1;
+    const double y = (r + r2 * q) + 1.0;
+    const double scaled = y * tiga_of_bits_f64(half << 52) * tiga_of_bits_f64((m - half) << 52);
+    return tiga_pick_f64(x < -746.0, tiga_all_f64(0.0), scaled);
+}
+
+TIGA_FN double tiga_expm1_f64(double x) {
+    const double most = tiga_pick_f64(x > 710.0, tiga_all_f64(710.0), x);
+    const double a = tiga_pick_f64(x < -60.0, tiga_all_f64(-60.0), most);
+    const double t = a * 1.4426950408889634 + 6755399441055744.0, n = t - 6755399441055744.0;
+    const double high = a - n * 0.6931471805598903, low = n * 5.497923018708371e-14;
+    const double r = high - low, c = (high - r) - low; /* what rounding took from r */
+    const double q4 = ((r * 2.092508357465152e-09 + 2.5109777250857985e-08) * r + 2.755724085658817e-07) * r;
+    const double q3 = ((q4 + 2.7557242420674545e-06) * r + 2.480158736249237e-05) * r + 0.0001984126988751546;
+    const double q2 = ((q3 * r + 0.001388888888886609) * r + 0.008333333333321266) * r + 0.0416666666666667;
+    const double q = (q2 * r + 0.16666666666666677) * r + 0.5;
+    const double s = tiga_of_bits_f64((tiga_to_bits_f64(t) - (0x4338000000000000u - 1022u)) << 52);
+    const double y = (s * (r + (r * r * q + c)) + (s - 0.5)) * 2.0;
+    return tiga_pick_f64((x < 5.551115123125783e-17) & (x > -5.551115123125783e-17), x, y);
+}
+
+TIGA_FN double tiga_log_f64(double x) {
+    const double big = tiga_pick_f64(x < 2.2250738585072014e-308, x * 18014398509481984.0, x);
+    const uint64_t u = tiga_to_bits_f64(big) + (0x3ff0000000000000u - 0x3fe6a09e667f3bcdu);
+    const double bias =
+        tiga_pick_f64(x < 2.2250738585072014e-308, tiga_all_f64(4503599627371573.0), tiga_all_f64(4503599627371519.0));
+    const double k = tiga_of_bits_f64((u >> 52) | 0x4330000000000000u) - bias;
+    const double f = tiga_of_bits_f64((u & 0xfffffffffffffu) + 0x3fe6a09e667f3bcdu) - 1.0;
+    const double s = f / (f + 2.0), z = s * s, h = f * f * 0.5;
+    const double p3 = ((z * 0.14811540879513124 + 0.15312569889625016) * z + 0.1818361898475558) * z;
+    const double p1 = ((p3 + 0.22222197587465328) * z + 0.2857142875130137) * z + 0.3999999999937799;
+    const double p = (p1 * z + 0.666666666666674) * z;
+    const double y = k * 0.6931471805598903 + (f - (h - (s * (h + p) + k * 5.497923018708371e-14)));
+    const double low = tiga_pick_f64(x < 0.0, tiga_all_f64(NAN), tiga_all_f64(-INFINITY));
+    return tiga_pick_f64(x < tiga_all_f64(INFINITY), tiga_pick_f64(x > 0.0, y, low), x);
+}
+
+TIGA_FN double tiga_log1p_f64(double x) {
+    const double sum = x + 1.0, d = sum - 1.0, c = (1.0 - (sum - d)) + (x - d);
+    const uint64_t u = tiga_to_bits_f64(sum) + (0x3ff0000000000000u - 0x3fe6a09e667f3bcdu);
+    const double k = tiga_of_bits_f64((u >> 52) | 0x4330000000000000u) - 4503599627371519.0;
+    const double f = tiga_of_bits_f64((u & 0xfffffffffffffu) + 0x3fe6a09e667f3bcdu) - 1.0;
+    const double s = f / (f + 2.0), z = s * s, h = f * f * 0.5;
+    const double p3 = ((z * 0.14811540879513124 + 0.15312569889625016) * z + 0.1818361898475558) * z;
+    const double p1 = ((p3 + 0.22222197587465328) * z + 0.2857142875130137) * z + 0.3999999999937799;
+    const double p = (p1 * z + 0.666666666666674) * z;
+    const double y = k * 0.6931471805598903 + (f - (h - (s * (h + p) + (k * 5.497923018708371e-14 + c / sum))));
+    const double low = tiga_pick_f64(x < -1.0, tiga_all_f64(NAN), tiga_all_f64(-INFINITY));
+    const double most = tiga_pick_f64(x < tiga_all_f64(INFINITY), tiga_pick_f64(x > -1.0, y, low), x);
+    return tiga_pick_f64((x < 5.551115123125783e-17) & (x > -5.551115123125783e-17), x, most);
+}
+
+TIGA_FN double tiga_tanh_f64(double x) {
+    const uint64_t sign = tiga_to_bits_f64(x) & 0x8000000000000000u;
+    const double a = tiga_of_bits_f64(tiga_to_bits_f64(x) ^ sign), b = tiga_pick_f64(a > 20.0, tiga_all_f64(20.0), a);
+    const double t = b * 2.8853900817779268 + 6755399441055744.0, n = t - 6755399441055744.0;
+    const double r = (b * 2.0 - n * 0.6931471805598903) - n * 5.497923018708371e-14;
+    const double q4 = ((r * 2.5115227400747318e-08 + 2.762691093981593e-07) * r + 2.7557225972381635e-06) * r;
+    const double q2 = ((q4 + 2.4801503430416697e-05) * r + 0.00019841269904712848) * r + 0.0013888888932704249;
+    const double q1 = ((q2 * r + 0.008333333333314114) * r + 0.04166666666657505) * r + 0.16666666666666685;
+    const double s = tiga_of_bits_f64((tiga_to_bits_f64(t) - (0x4338000000000000u - 1023u)) << 52);
+    const double far = 1.0 - 2.0 / (s * ((r + r * r * (q1 * r + 0.5)) + 1.0) + 1.0), z = b * b;
+    const double p5 = ((z * -1.9234063416787994e-05 + 8.292885581199102e-05) * z - 0.00023313889081321784) * z;
+    const double p4 = ((p5 + 0.000588361799909103) * z - 0.0014555263922712254) * z + 0.0035920901568531277;
+    const double p2 = ((p4 * z - 0.008863232499348218) * z + 0.021869488386131373) * z - 0.053968253964074876;
+    const double p = (p2 * z + 0.13333333333327915) * z - 0.33333333333333315;
+    const double y = tiga_pick_f64(b < 0.55, b + b * z * p, far);
+    return tiga_of_bits_f64(tiga_to_bits_f64(y) | sign);
+}
+
+TIGA_FN double tiga_erf_f64(double x) {
+    const uint64_t sign = tiga_to_bits_f64(x) & 0x8000000000000000u;
+    const double b = tiga_of_bits_f64(tiga_to_bits_f64(x) ^ sign), a = tiga_pick_f64(b > 6.0, tiga_all_f64(6.0), b);
+    const double z = a * a, z2 = z * z, z4 = z2 * z2;
+    const double p5 = z2 * (z * -8.497784841788513e-10 + 1.4053170480315499e-08) +
+                      (z * -1.6276851615790847e-07 + 1.6455364093780554e-06);
+    const double p3 =
+        z2 * (z * -1.4925309923357525e-05 + 0.0001205532148611339) + (z * -0.000854832676735515 + 0.005223977621820572);
+    const double p1 = z2 * (z * -0.02686617064482882 + 0.1128379167095382) + z * -0.3761263890318373;
+    const double p = (z4 * (z4 * p5 + p3) + p1) + 0.1283791670955126;
+    const double q8 = (a * 1.3844411437739498e-12 - 6.182277500137669e-11) * a + 1.2927951253057804e-09;
+    const double q7 = (q8 * a - 1.680863562783278e-08) * a + 1.519679882474999e-07;
+    const double q6 = (q7 * a - 1.010053254593393e-06) * a + 5.065396147243017e-06;
+    const double q5 = (q6 * a - 1.9178858554012567e-05) * a + 5.2638838187491175e-05;
+    const double q4 = (q5 * a - 8.763116724236297e-05) * a - 1.352471146917011e-05;
+    const double q3 = (q4 * a + 0.0005959893385909569) * a - 0.0017174347118589822;
+    const double q2 = (q3 * a + 0.0002345904515420265) * a + 0.019109322015225007;
+    const double q1 = (q2 * a - 0.10276283366240237) * a - 0.6366230870780814;
+    const double far = 1.0 - tiga_exp_near_f64((q1 * a - 1.1283784883922734) * a - 6.37295141538017e-08);
+    const double y = tiga_pick_f64(a < 0.9, a + a * p, far);
+    return tiga_of_bits_f64(tiga_to_bits_f64(y) | sign);
+}
