@@ -21,8 +21,8 @@ static ir_id scalar_value(fe_lower *l, const fe_expr *e) {
     return 0;
 }
 
-static void note_gradient(fe_lower *l, const fe_expr *of, const fe_expr *e, ir_id value, ir_id wrt) {
-    fe_gradient g = {.f = l->b.f, .value = value, .wrt = wrt, .span = e->span, .of = of->span};
+static void note_gradient(fe_lower *l, const fe_expr *of, const fe_expr *e, ir_id value, ir_id wrt, bool may_miss) {
+    fe_gradient g = {.f = l->b.f, .value = value, .wrt = wrt, .span = e->span, .of = of->span, .may_miss = may_miss};
     base_push(l->c->arena, l->c->gradients, l->c->n_gradients, l->c->cap_gradients, g);
 }
 
@@ -49,8 +49,8 @@ ir_id fe_lower_grad(fe_lower *l, const fe_expr *e, const fe_expr **slots) {
             not_differentiable(l, w, args[i + 2], "a gradient is with respect to floats");
             ok = false;
         }
-        if (args[0] && args[i + 2] && ok && !slots[2])
-            note_gradient(l, slots[0], w, args[0], args[i + 2]);
+        if (args[0] && args[i + 2] && ok)
+            note_gradient(l, slots[0], w, args[0], args[i + 2], slots[2] != NULL);
         ok &= args[i + 2] != 0;
     }
     if (!args[0] || !ok)
@@ -101,12 +101,46 @@ static bool is_current(const fe_context *c, const ir_func *f) {
     return false; /* its program was lowered again */
 }
 
+/* From floats to 16-bit floats or complex numbers: left out silently, a part of the gradient would be missing. */
+const ir_op *fe_gradient_barrier(const ir_func *f, ir_id end) {
+    for (ir_id id = 1; id < end; id++) {
+        const ir_op *op = ir_at(f, id);
+        bool narrow = ir_dtype_is_half(op->type.dtype) || ir_dtype_is_complex(op->type.dtype);
+        for (uint32_t i = 0; narrow && i < op->n_args; i++) {
+            const ir_op *a = ir_at(f, op->args[i]);
+            if (ir_dtype_is_float(a->type.dtype) && a->code != IR_CONST && op->code != IR_CALL)
+                return op;
+        }
+    }
+    return NULL;
+}
+
+static const ir_op *barrier_of(const fe_context *c, const fe_gradient *g) {
+    const ir_op *found = fe_gradient_barrier(g->f, g->value);
+    for (ir_id id = 1; !found && id <= g->value; id++) {
+        const ir_op *op = ir_at(g->f, id);
+        const ir_func *k =
+            op->code == IR_CALL ? ir_func_find(c->module, ir_word(op, IR_ATTR_CALLEE), IR_LEVEL_KERNEL) : NULL;
+        found = k ? fe_gradient_barrier(k, k->n_ops) : NULL;
+    }
+    return found;
+}
+
 void fe_check_gradients(fe_context *c) {
     if (c->diags->n_errors)
         return;
     for (size_t i = 0; i < c->n_gradients; i++) {
         const fe_gradient *g = &c->gradients[i];
-        if (!is_current(c, g->f) || ir_grad_reaches(c->module, g->f, g->wrt, g->value))
+        if (!is_current(c, g->f))
+            continue;
+        const ir_op *barrier = barrier_of(c, g);
+        if (barrier) {
+            base_diag *no =
+                fe_report(c, FE_E0321, g->span, "no gradient goes through %s yet", ir_dtype_text(barrier->type.dtype));
+            fe_note_at(c, no, barrier->span, "a float becomes %s here", ir_dtype_text(barrier->type.dtype));
+            continue;
+        }
+        if (g->may_miss || ir_grad_reaches(c->module, g->f, g->wrt, g->value))
             continue;
         base_diag *d = fe_report(c, FE_E0322, g->span, "the value does not depend on this");
         fe_note_at(c, d, g->of, "the value is here");

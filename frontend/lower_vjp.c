@@ -52,6 +52,13 @@ static bool check_wrt(const vjp *v) {
         } else if (!ir_dtype_is_float(v->d->func->params[p].type.dtype)) {
             fe_report(v->c, FE_E0323, s->span, "'%s' holds no floats", s->name->text);
             ok = false;
+        } else if (fe_gradient_barrier(v->d->func, v->d->func->n_ops)) {
+            const ir_op *op = fe_gradient_barrier(v->d->func, v->d->func->n_ops);
+            fe_note_at(
+                v->c,
+                fe_report(v->c, FE_E0323, s->span, "no gradient goes through %s yet", ir_dtype_text(op->type.dtype)),
+                op->span, "a float becomes %s here", ir_dtype_text(op->type.dtype));
+            ok = false;
         } else if (!v->c->diags->n_errors && !reaches_any(v, p)) {
             fe_report(v->c, FE_E0322, s->span, "no result of '%s' depends on '%s'", v->d->name->text, s->name->text);
             ok = false;
