@@ -95,7 +95,9 @@ class _Worker:
     def run(self, context, job):
         try:
             self.jobs.put(job)
-            job.done.acquire()  # handlers of signals run here, and may raise
+            # handlers of signals run here, and may raise; a signal that another thread got wakes nobody, hence the time
+            while not job.done.acquire(timeout=0.05):
+                pass
         except BaseException:
             _stop(context, job)
             raise
