@@ -144,8 +144,6 @@ static const char *libm_stem(ir_opcode code) {
     case IR_SQRT:
     case IR_FLOOR:
     case IR_CEIL:
-    case IR_SIN:
-    case IR_COS:
     case IR_TAN:
     case IR_ASIN:
     case IR_ACOS:
@@ -160,9 +158,8 @@ static const char *libm_stem(ir_opcode code) {
 }
 
 const char *cg_libm(ir_opcode code, ir_dtype in) {
-    static const char *const single[] = {"fmodf",  "rintf", "fabsf", "powf",  "atan2f", "sqrtf",
-                                         "floorf", "ceilf", "sinf",  "cosf",  "tanf",   "asinf",
-                                         "acosf",  "atanf", "sinhf", "coshf", "hypotf"};
+    static const char *const single[] = {"fmodf", "rintf", "fabsf", "powf",  "atan2f", "sqrtf", "floorf", "ceilf",
+                                         "tanf",  "asinf", "acosf", "atanf", "sinhf",  "coshf", "hypotf"};
     const char *stem = libm_stem(code);
     if (!stem || !ir_dtype_is_float(in))
         return NULL;

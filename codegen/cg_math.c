@@ -105,24 +105,51 @@ static bool want_vectors(text *t, const cg_vectors *v, ir_dtype type, int width)
     return any;
 }
 
-/* Where a part is one element, the functions of single values do: those that are not there anyway. */
+static bool begins(const char *name, const char *with) { return !strncmp(name, with, strlen(with)); }
+
+/* Vectors call it for one lane: tiga_far_turn_f32. */
+static bool is_for_lanes(const block *b) { return begins(b->name, "tiga_far_"); }
+
+/* The functions of single values that vectors need and that are not there anyway: those called for one lane, and all of
+ * them where a part is one element. */
 static void elements_only(base_str *out, const cg_vectors *v, const cg_helpers *h, ir_dtype type) {
-    text t, there;
+    text t, there, lanes;
     bool any = false;
     want_scalars(&there, h, type);
     read_text(&t, type);
+    read_text(&lanes, type);
     for (int width = 0; width < CG_WIDTHS; ++width)
         any = want_vectors(&t, v, type, width) || any;
     if (!any)
         return;
+    for (size_t i = 0; i < t.n; ++i)
+        lanes.list[i].wanted = t.list[i].wanted && is_for_lanes(&t.list[i]);
+    close_over(&lanes);
+    for (size_t i = 0; i < t.n; ++i)
+        if (lanes.list[i].wanted && !there.list[i].wanted)
+            base_str_add_n(out, t.list[i].at, t.list[i].n);
     base_str_add(out, "#if TIGA_VECTOR_BYTES == 0\n");
     for (size_t i = 0; i < t.n; ++i)
-        if (t.list[i].wanted && !there.list[i].wanted)
+        if (t.list[i].wanted && !there.list[i].wanted && !lanes.list[i].wanted)
             base_str_add_n(out, t.list[i].at, t.list[i].n);
     base_str_add(out, "#endif\n");
 }
 
-/* What scalars have in C and vectors have not.  @S: f32x16, @P: its part, @U: a part of bits, @M: a part of masks. */
+/* What scalars have in C and vectors have not.  @S: f32x16, @P: its part, @U: a part of bits, @M: a part of masks,
+ * @E: the element, @B: its bits, @L: the largest argument that needs no tiga_far_turn, as the texts have it. */
+static const char beyond_turn[] = "TIGA_VECTOR_FN @P tiga_beyond_turn_@S_part(@P a, @B q, @P y) {\n"
+                                  "    const @M near = (@M)(a <= @L);\n"
+                                  "    uint64_t all = ~(uint64_t)0, some;\n"
+                                  "    for (size_t i = 0; i < sizeof near; i += sizeof some) {\n"
+                                  "        __builtin_memcpy(&some, (const char *)&near + i, sizeof some);\n"
+                                  "        all &= some;\n"
+                                  "    }\n"
+                                  "    if (all == ~(uint64_t)0) return y;\n"
+                                  "    for (size_t i = 0; i < sizeof a / sizeof(@E); ++i)\n"
+                                  "        if (!(a[i] <= @L)) y[i] = tiga_far_turn_@D(a[i], q);\n"
+                                  "    return y;\n"
+                                  "}\n";
+
 static const struct {
     const char *name, *text;
 } primitives[] = {
@@ -130,6 +157,7 @@ static const struct {
     {"tiga_of_bits_", "TIGA_VECTOR_FN @P tiga_of_bits_@S_part(@U a) { return (@P)a; }\n"},
     {"tiga_pick_", "TIGA_VECTOR_FN @P tiga_pick_@S_part(@M m, @P a, @P b) { return TIGA_BLEND(@P, @M, m, a, b); }\n"},
     {"tiga_alone_", "TIGA_VECTOR_FN int tiga_alone_@S_part(@M m) { return (void)m, 0; }\n"},
+    {"tiga_beyond_turn_", beyond_turn},
     {"tiga_all_", "TIGA_VECTOR_FN @P tiga_all_@S_part(@E a) { return a - (@P){0}; }\n"},
 };
 
@@ -138,19 +166,36 @@ typedef struct vector {
     ir_dtype type;
 } vector;
 
-static void add_primitive(base_str *out, const vector *v, const char *p) {
-    for (; *p; ++p) {
-        if (*p != '@') {
-            base_str_add_n(out, p, 1);
-            continue;
-        }
-        ++p;
-        base_str_add(out, *p == 'S'   ? v->suffix
-                          : *p == 'P' ? v->part
-                          : *p == 'U' ? v->bits
-                          : *p == 'M' ? v->mask
-                                      : cg_ctype(v->type));
+static const char *letter(const vector *v, char c) {
+    bool single = v->type == IR_F32;
+    switch (c) {
+    case 'S':
+        return v->suffix;
+    case 'P':
+        return v->part;
+    case 'U':
+        return v->bits;
+    case 'M':
+        return v->mask;
+    case 'E':
+        return cg_ctype(v->type);
+    case 'D':
+        return ir_dtype_text(v->type);
+    case 'B':
+        return single ? "uint32_t" : "uint64_t";
+    case 'L':
+        return single ? "8192.0f" : "4194304.0";
+    default:
+        BASE_BUG("template letter %c", c);
     }
+}
+
+static void add_primitive(base_str *out, const vector *v, const char *p) {
+    for (; *p; ++p)
+        if (*p == '@')
+            base_str_add(out, letter(v, *++p));
+        else
+            base_str_add_n(out, p, 1);
 }
 
 static bool is_word(const char *p, size_t n, const char *word) { return n == strlen(word) && !memcmp(p, word, n); }
@@ -175,7 +220,7 @@ static void add_translated(base_str *out, const block *b, const vector *v) {
 
 static void add_block(base_str *out, const block *b, const vector *v) {
     for (size_t i = 0; i < sizeof primitives / sizeof *primitives; ++i)
-        if (!strncmp(b->name, primitives[i].name, strlen(primitives[i].name))) {
+        if (begins(b->name, primitives[i].name)) {
             add_primitive(out, v, primitives[i].text);
             return;
         }
@@ -205,7 +250,7 @@ static void one_width(base_str *out, base_arena *a, const cg_vectors *used, ir_d
     base_str_addf(out, "#if TIGA_VECTOR_BYTES != 0\ntypedef uint%d_t %s __attribute__((vector_size(sizeof(%s))));\n",
                   bits, v.bits, v.part);
     for (size_t i = 0; i < t.n; ++i)
-        if (t.list[i].wanted)
+        if (t.list[i].wanted && !is_for_lanes(&t.list[i]))
             add_block(out, &t.list[i], &v);
     base_str_add(out, "#endif\n");
     for (int code = 0; code < IR_OP_COUNT; ++code)

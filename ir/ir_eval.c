@@ -257,10 +257,6 @@ static int64_t eval_int(ir_opcode code, ir_dtype t, int64_t a, int64_t b) {
             return F(ceil)(a);                                                                                         \
         if (code == IR_ROUND)                                                                                          \
             return F(rint)(a);                                                                                         \
-        if (code == IR_SIN)                                                                                            \
-            return F(sin)(a);                                                                                          \
-        if (code == IR_COS)                                                                                            \
-            return F(cos)(a);                                                                                          \
         if (code == IR_TAN)                                                                                            \
             return F(tan)(a);                                                                                          \
         if (code == IR_ASIN)                                                                                           \

@@ -4,7 +4,7 @@
  *
  * The text keeps to what scalars and vectors have in common: + - * / on values and literals, & | << >> + - on bits, and
  * comparisons as the first argument of tiga_pick.  No branches, no tables, no calls of the C library; a vector never
- * stands for a truth value.  Each function is a block without blank lines. */
+ * stands for a truth value.  A function tiga_far_NAME is free of all that: vectors call it for one lane.  Each function is a block without blank lines. */
 
 TIGA_FN uint32_t tiga_to_bits_f32(float a) {
     union {
@@ -123,4 +123,55 @@ TIGA_FN float tiga_erf_f32(float x) {
     const float far = 1.0f - tiga_exp_near_f32((q1 * a - 1.12948179f) * a + 0.000167807739f);
     const float y = tiga_pick_f32(a < 0.9f, a + a * p, far);
     return tiga_of_bits_f32(tiga_to_bits_f32(y) | sign);
+}
+
+/* sin(r + rest + q pi / 2) for |r| <= pi / 4; rest is what rounding took from r. */
+TIGA_FN float tiga_turn_f32(float r, float rest, uint32_t q) {
+    const float z = r * r;
+    const float s = r + (r * z * ((z * -0.000195170142f + 0.00833218265f) * z - 0.166666552f) + rest);
+    const float c4 = z * z * ((z * 2.44570456e-05f - 0.00138875609f) * z + 0.041666653f);
+    const float c = 1.0f - (z * 0.5f - (c4 - r * rest));
+    const float y = tiga_pick_f32((q & 1u) != 0u, c, s);
+    return tiga_of_bits_f32(tiga_to_bits_f32(y) ^ ((q & 2u) << 30));
+}
+
+/* sin(x + q pi / 2) for large x >= 0: x times the bits of 2 / pi that matter, in integers.  Infinity gives NaN. */
+TIGA_FN float tiga_far_turn_f32(float x, uint32_t q) {
+    static const uint32_t words[8] = {0u,          0xa2f9836eu, 0x4e441529u, 0xfc2757d1u,
+                                      0xf534ddc0u, 0xdb629599u, 0x3c439041u, 0xfe5163abu};
+    const uint32_t u = tiga_to_bits_f32(x);
+    if (u >= 0x7f800000u)
+        return x - x;
+    const uint64_t m = (u & 0x7fffffu) | 0x800000u;
+    const uint32_t at = (u >> 23) - 120u, i = at >> 5, shift = at & 31u;
+    const uint64_t w0 = (((uint64_t)words[i] << 32 | words[i + 1u]) << shift) >> 32;
+    const uint64_t w1 = (((uint64_t)words[i + 1u] << 32 | words[i + 2u]) << shift) >> 32;
+    const uint64_t w2 = (((uint64_t)words[i + 2u] << 32 | words[i + 3u]) << shift) >> 32;
+    const uint64_t middle = m * w1 + (m * w2 >> 32), turns = ((m * w0) << 32) + middle;
+    const uint64_t n = (turns + 0x2000000000000000u) >> 62, rest = turns - (n << 62);
+    const double f = (double)(int64_t)rest * 3.4061215800865545e-19;
+    return tiga_turn_f32((float)f, 0.0f, (uint32_t)n + q);
+}
+
+/* Where n is too large for the way below; not all lanes of a vector need be. */
+TIGA_FN float tiga_beyond_turn_f32(float x, uint32_t q, float y) { return x <= 8192.0f ? y : tiga_far_turn_f32(x, q); }
+
+/* x = n pi / 2 + r, with pi / 2 in four parts; n times each of the first three is exact, and so
+ * is what is left after two. */
+TIGA_FN float tiga_sin_f32(float x) {
+    const uint32_t sign = tiga_to_bits_f32(x) & 0x80000000u;
+    const float a = tiga_of_bits_f32(tiga_to_bits_f32(x) ^ sign);
+    const float t = a * 0.636619772f + 12582912.0f, n = t - 12582912.0f;
+    const float r2 = (a - n * 1.5703125f) - n * 0.000483751297f, w = n * 7.54953362e-08f, r = r2 - w;
+    const float rest = ((r2 - r) - w) - n * 2.56334407e-12f;
+    const float y = tiga_beyond_turn_f32(a, 0u, tiga_turn_f32(r, rest, tiga_to_bits_f32(t)));
+    return tiga_of_bits_f32(tiga_to_bits_f32(y) ^ sign);
+}
+
+TIGA_FN float tiga_cos_f32(float x) {
+    const float a = tiga_of_bits_f32(tiga_to_bits_f32(x) & 0x7fffffffu);
+    const float t = a * 0.636619772f + 12582912.0f, n = t - 12582912.0f;
+    const float r2 = (a - n * 1.5703125f) - n * 0.000483751297f, w = n * 7.54953362e-08f, r = r2 - w;
+    const float rest = ((r2 - r) - w) - n * 2.56334407e-12f;
+    return tiga_beyond_turn_f32(a, 1u, tiga_turn_f32(r, rest, tiga_to_bits_f32(t) + 1u));
 }

@@ -140,3 +140,68 @@ TIGA_FN double tiga_erf_f64(double x) {
     const double y = tiga_pick_f64(a < 0.9, a + a * p, far);
     return tiga_of_bits_f64(tiga_to_bits_f64(y) | sign);
 }
+
+TIGA_FN double tiga_turn_f64(double r, double rest, uint64_t q) {
+    const double z = r * r;
+    const double s3 = (z * 1.5897143448821185e-10 - 2.5050768943633305e-08) * z + 2.755731380069312e-06;
+    const double s1 = (s3 * z - 0.00019841269830276316) * z + 0.008333333333323284;
+    const double s = r + (r * z * (s1 * z - 0.16666666666666638) + rest);
+    const double c3 = (z * -1.1367773753680234e-11 + 2.0875892656893597e-09) * z - 2.755731570311942e-07;
+    const double c1 = (c3 * z + 2.4801587294575387e-05) * z - 0.0013888888888883052;
+    const double c = 1.0 - (z * 0.5 - (z * z * (c1 * z + 0.04166666666666666) - r * rest));
+    const double y = tiga_pick_f64((q & 1u) != 0u, c, s);
+    return tiga_of_bits_f64(tiga_to_bits_f64(y) ^ ((q & 2u) << 62));
+}
+
+TIGA_FN double tiga_far_turn_f64(double x, uint64_t q) {
+    static const uint32_t words[40] = {
+        0u,          0xa2f9836eu, 0x4e441529u, 0xfc2757d1u, 0xf534ddc0u, 0xdb629599u, 0x3c439041u, 0xfe5163abu,
+        0xdebbc561u, 0xb7246e3au, 0x424dd2e0u, 0x06492eeau, 0x09d1921cu, 0xfe1deb1cu, 0xb129a73eu, 0xe88235f5u,
+        0x2ebb4484u, 0xe99c7026u, 0xb45f7e41u, 0x3991d639u, 0x835339f4u, 0x9c845f8bu, 0xbdf9283bu, 0x1ff897ffu,
+        0xde05980fu, 0xef2f118bu, 0x5a0a6d1fu, 0x6d367ecfu, 0x27cb09b7u, 0x4f463f66u, 0x9e5fea2du, 0x7527bac7u,
+        0xebe5f17bu, 0x3d0739f7u, 0x8a5292eau, 0x6bfb5fb1u, 0x1f8d5d08u, 0x56033046u, 0xfc7b6babu, 0xf0cfbc20u};
+    const uint64_t u = tiga_to_bits_f64(x);
+    if (u >= 0x7ff0000000000000u)
+        return x - x;
+    const uint64_t m = (u & 0xfffffffffffffu) | 0x10000000000000u;
+    const uint32_t at = (uint32_t)(u >> 52) - 1045u, first = at >> 5, shift = at & 31u;
+    uint64_t above = 0u, carry = 0u, turns = 0u, below = 0u;
+    for (uint32_t k = first + 6u; k > first; --k) {
+        const uint64_t w = (((uint64_t)words[k - 1u] << 32 | words[k]) << shift) >> 32;
+        const uint64_t a = (m & 0xffffffffu) * w, b = (m >> 32) * above;
+        const uint64_t sum = (a & 0xffffffffu) + (b & 0xffffffffu) + (carry & 0xffffffffu);
+        carry = (a >> 32) + (b >> 32) + (carry >> 32) + (sum >> 32);
+        below = below >> 32 | turns << 32;
+        turns = turns >> 32 | sum << 32;
+        above = w;
+    }
+    const uint64_t n = (turns + 0x2000000000000000u) >> 62;
+    const int64_t rest = (int64_t)(turns - (n << 62)), high = rest / 2147483648, low = rest - high * 2147483648;
+    const double h = (double)high, l = (double)low + (double)below * 5.421010862427522e-20;
+    return tiga_turn_f64(h * 7.314590044771307e-10 + (h * 3.5156449092979927e-17 + l * 3.4061215800865545e-19), 0.0,
+                         n + q);
+}
+
+TIGA_FN double tiga_beyond_turn_f64(double x, uint64_t q, double y) {
+    return x <= 4194304.0 ? y : tiga_far_turn_f64(x, q);
+}
+
+TIGA_FN double tiga_sin_f64(double x) {
+    const uint64_t sign = tiga_to_bits_f64(x) & 0x8000000000000000u;
+    const double a = tiga_of_bits_f64(tiga_to_bits_f64(x) ^ sign);
+    const double t = a * 0.6366197723675814 + 6755399441055744.0, n = t - 6755399441055744.0;
+    const double r1 = a - n * 1.570796325802803, w2 = n * 9.920935791635221e-10, r2 = r1 - w2;
+    const double w3 = n * 5.17018297889025e-19 - ((r1 - r2) - w2), r = r2 - w3;
+    const double rest = ((r2 - r) - w3) - n * 2.9038559739793605e-28;
+    const double y = tiga_beyond_turn_f64(a, 0u, tiga_turn_f64(r, rest, tiga_to_bits_f64(t)));
+    return tiga_of_bits_f64(tiga_to_bits_f64(y) ^ sign);
+}
+
+TIGA_FN double tiga_cos_f64(double x) {
+    const double a = tiga_of_bits_f64(tiga_to_bits_f64(x) & 0x7fffffffffffffffu);
+    const double t = a * 0.6366197723675814 + 6755399441055744.0, n = t - 6755399441055744.0;
+    const double r1 = a - n * 1.570796325802803, w2 = n * 9.920935791635221e-10, r2 = r1 - w2;
+    const double w3 = n * 5.17018297889025e-19 - ((r1 - r2) - w2), r = r2 - w3;
+    const double rest = ((r2 - r) - w3) - n * 2.9038559739793605e-28;
+    return tiga_beyond_turn_f64(a, 1u, tiga_turn_f64(r, rest, tiga_to_bits_f64(t) + 1u));
+}

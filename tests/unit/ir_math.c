@@ -14,6 +14,7 @@ static const struct {
 } functions[] = {
     {IR_EXP, exp, expl, 1.6},       {IR_EXPM1, expm1, expm1l, 1.6}, {IR_LOG, log, logl, 1.0},
     {IR_LOG1P, log1p, log1pl, 1.0}, {IR_TANH, tanh, tanhl, 1.8},    {IR_ERF, erf, erfl, 1.5},
+    {IR_SIN, sin, sinl, 1.7},       {IR_COS, cos, cosl, 1.7},
 };
 enum { N_FUNCTIONS = sizeof functions / sizeof *functions };
 
@@ -49,6 +50,14 @@ static const double special[] = {0.0,
                                  -104,
                                  -105,
                                  89,
+                                 0x1.921fb6p+0,
+                                 0x1.921fb54442d18p+0,
+                                 0x1.6ac5b262ca1ffp+849,
+                                 8192,
+                                 8193,
+                                 4194304,
+                                 4194305,
+                                 1e22,
                                  709.782712893384,
                                  709.7827128933841,
                                  -708.3964185322641,
