@@ -129,7 +129,7 @@ static const char launch_struct[] =
     "struct tiga_cuda_launch {\n"
     "    int32_t version, block, team, walks_edges, n_buffers, n_outputs, n_dims, n_scratch;\n"
     "    int64_t rows_per_unit;\n"
-    "    tiga_cuda_scratch scratch[8];\n"
+    "    tiga_cuda_scratch scratch[32];\n"
     "};\n";
 
 static void scratch_entry(cg_cuda *c, ir_id var) {
@@ -176,8 +176,8 @@ static bool check(cg_cuda *c) {
                        f->name, (long long)f->team);
     if (!cg_cu_plan(c))
         return false;
-    return c->n_scratch <= 8 ||
-           cg_fail(c->err, "@%s needs %zu arrays in scratch memory; a kernel may have 8", f->name, c->n_scratch);
+    return c->n_scratch <= 32 ||
+           cg_fail(c->err, "@%s needs %zu arrays in scratch memory; a kernel may have 32", f->name, c->n_scratch);
 }
 
 static bool function(cg_cuda *c, const char *name, cg_text *out) {

@@ -12,7 +12,7 @@ typedef struct launch_info {
     int64_t rows_per_unit;
     struct {
         int64_t bytes, rank, shape[6];
-    } scratch[8];
+    } scratch[32];
 } launch_info;
 
 typedef struct launch {
