@@ -106,6 +106,12 @@ static bool classify_load(cg_loop *c, const ir_op *loop, ir_id id) {
     return steps_by_one(c, loop, op->args + 1, op->n_args - 1, &same) && same;
 }
 
+/* What can stand in a vector or fill one; the number of a lane is only good as an index. */
+static bool is_value(const cg_loop *c, const ir_op *loop, ir_id id) {
+    cg_vec_class k = class_of(c, loop, id);
+    return k == CG_SAME || k == CG_VECTOR;
+}
+
 /* A read or set of the state that the iteration's lane belongs to. */
 static bool is_slot_access(const cg_loop *c, const ir_op *loop, ir_id id) {
     const ir_op *op = ir_at(c->f, id);
@@ -118,8 +124,7 @@ static bool classify_place(cg_loop *c, const ir_op *loop, ir_id id) {
     const ir_op *op = ir_at(c->f, id);
     if (is_slot_access(c, loop, id)) {
         c->site[id].vec = op->code == IR_READ ? CG_VECTOR : CG_SAME;
-        return op->code == IR_READ || class_of(c, loop, op->args[2]) == CG_SAME ||
-               class_of(c, loop, op->args[2]) == CG_VECTOR;
+        return op->code == IR_READ || is_value(c, loop, op->args[2]);
     }
     ir_dtype t = ir_at(c->f, op->args[0])->type.dtype;
     bool same;
@@ -130,21 +135,21 @@ static bool classify_place(cg_loop *c, const ir_op *loop, ir_id id) {
         c->site[id].vec = same ? CG_SAME : CG_VECTOR;
     if (op->code == IR_READ && same)
         return true;
-    return loop->code == IR_LANES && !same && has_vectors(t);
+    return loop->code == IR_LANES && !same && has_vectors(t) &&
+           (op->code == IR_READ || is_value(c, loop, op->args[op->n_args - 1]));
 }
 
 static bool classify_accum(cg_loop *c, const ir_op *loop, const ir_op *op) {
     const ir_op *partials = ir_at(c->f, op->args[0]);
     ir_kind k = ir_kind_of(partials);
-    cg_vec_class value = class_of(c, loop, op->args[2]);
     if (k == IR_KIND_ARGMIN || k == IR_KIND_ARGMAX || !has_vectors(partials->type.dtype))
         return false;
-    return is_lane_argument(c, loop, op->args[1]) && (value == CG_SAME || value == CG_VECTOR);
+    return is_lane_argument(c, loop, op->args[1]) && is_value(c, loop, op->args[2]);
 }
 
 static bool can_store(const cg_loop *c, const ir_op *loop, ir_id value) {
     ir_dtype t = ir_at(c->f, value)->type.dtype;
-    return has_vectors(t) || (ir_dtype_is_complex(t) && class_of(c, loop, value) == CG_VECTOR);
+    return has_vectors(t) ? is_value(c, loop, value) : ir_dtype_is_complex(t) && class_of(c, loop, value) == CG_VECTOR;
 }
 
 static bool classify(cg_loop *c, const ir_op *loop, ir_id id) {
