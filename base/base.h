@@ -89,6 +89,12 @@ bool base_parse_f32(const char *text, size_t n, float *out);
 /* Edit distance (of the first 63 bytes), for "did you mean". */
 size_t base_edit_distance(const char *a, const char *b);
 
+/* memcpy that takes a NULL for nothing. */
+static inline void base_copy(void *to, const void *from, size_t n_bytes) {
+    if (n_bytes)
+        __builtin_memcpy(to, from, n_bytes);
+}
+
 /* ---- hash.c: xxh3-128 over length-prefixed fields. ------------------------------------------------------------- */
 typedef struct base_hash128 {
     uint64_t lo, hi;

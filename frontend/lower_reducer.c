@@ -173,8 +173,8 @@ static bool lower_reduction(use *u, base_span span) {
     fe_lower *l = u->l;
     size_t n = u->r->n_states;
     ir_id *args = base_arena_new_array(l->c->arena, ir_id, 2 * n + 1);
-    memcpy(args, u->start, n * sizeof *args);
-    memcpy(args + n, u->lifted, n * sizeof *args);
+    base_copy(args, u->start, n * sizeof *args);
+    base_copy(args + n, u->lifted, n * sizeof *args);
     ir_id id = fe_put(l, span, IR_COMBINE, ir_scalar(IR_TUPLE), args, 2 * n);
     if (!id)
         return false;

@@ -31,8 +31,8 @@ static const grad_kernels *kernels_of(grad *g, const ir_func *k, const bool *wan
                        .k = k,
                        .want = base_arena_new_array(g->scratch, bool, k->n_params + 1),
                        .given = base_arena_new_array(g->scratch, bool, k->n_results + 1)};
-    memcpy(c->want, want, k->n_params);
-    memcpy(c->given, given, k->n_results);
+    base_copy(c->want, want, k->n_params);
+    base_copy(c->given, given, k->n_results);
     *g->cache = c;
     const char *name = free_name(g, k);
     grad_adjoint a = grad_adjoint_of(g->m, k, want, given, g->scratch);

@@ -88,7 +88,7 @@ static loop begin(grad *g, ir_builder *b, ir_id count, const ir_id *start, size_
     loop l = {.g = g, .b = b, .n = n, .arg = base_arena_new_array(g->scratch, ir_id, n + 1)};
     ir_id *args = base_arena_new_array(g->scratch, ir_id, n + 1);
     args[0] = count;
-    memcpy(args + 1, start, sizeof *start * n);
+    base_copy(args + 1, start, sizeof *start * n);
     l.id = ir_emit(b, IR_REPEAT, ir_scalar(IR_TUPLE), args, n + 1);
     l.outer = b->r;
     b->r = ir_at(g->f, l.id)->region = ir_region_new(g->m);
@@ -161,7 +161,7 @@ static ir_id count_rounds(rounds *r) {
     if (!contains(r->g->f, r->op->region, IR_WHILE, IR_WHILE, false))
         return r->op->args[0];
     ir_id *start = values(r, r->n + 1), *out = values(r, r->n + 1);
-    memcpy(start, r->start, sizeof *start * r->n);
+    base_copy(start, r->start, sizeof *start * r->n);
     start[r->n] = ir_emit_i64(r->b, 0);
     loop l = begin(r->g, r->b, r->op->args[0], start, r->n + 1);
     body(r, l.arg, out, true);
@@ -184,7 +184,7 @@ static ir_id choose_segments(rounds *r) {
 /* Leaves what each segment begins with, and its number of rounds, on the stack. */
 static void run_forward(rounds *r, ir_id segments) {
     ir_id *start = values(r, r->n + 1), *out = values(r, r->n + 1);
-    memcpy(start, r->start, sizeof *start * r->n);
+    base_copy(start, r->start, sizeof *start * r->n);
     start[r->n] = r->count;
     loop outer = begin(r->g, r->b, segments, start, r->n + 1);
     ir_id n = grad_op2(r->b, IR_MIN, r->length, outer.arg[r->n]);
@@ -207,7 +207,7 @@ static bool back(rounds *r, const ir_id *state, const ir_id *ct, ir_id *out) {
         base_push(r->g->scratch, q.order, q.n, q.cap, r->b->r->ops[i]);
     for (size_t i = 0; i < r->n_d; i++)
         wrt[i] = state[r->d[i]];
-    memcpy(wrt + r->n_d, r->u.v, sizeof *wrt * r->u.n);
+    base_copy(wrt + r->n_d, r->u.v, sizeof *wrt * r->u.n);
     grad_sweep_forward(&q, wrt, r->n_d + r->u.n);
     for (size_t i = 0; i < r->n_d; i++)
         grad_take(&q, yielded[r->d[i]], ct[i]);
@@ -224,7 +224,7 @@ static bool back(rounds *r, const ir_id *state, const ir_id *ct, ir_id *out) {
 static bool run_backward(rounds *r, ir_id segments, ir_id *ct) {
     size_t n_ct = r->n_d + r->u.n;
     ir_id *state = values(r, r->n + 1), *out = values(r, r->n), *like = values(r, r->n + 1);
-    memcpy(like, r->start, sizeof *like * r->n);
+    base_copy(like, r->start, sizeof *like * r->n);
     like[r->n] = r->count;
     loop outer = begin(r->g, r->b, segments, ct, n_ct);
     pop(r->g, r->b, like, state, r->n + 1);

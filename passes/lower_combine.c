@@ -154,14 +154,14 @@ static size_t place_index(const lower *L, ir_id place, const ir_type *t, const i
 
 static ir_id read(lower *L, ir_id place, const ir_id *index, size_t n) {
     ir_id args[1 + IR_MAX_RANK] = {place};
-    memcpy(args + 1, index, n * sizeof *index);
+    base_copy(args + 1, index, n * sizeof *index);
     return lower_raw(L, IR_READ, ir_at(L->f, place)->type.dtype, args, 1 + n);
 }
 
 static void set(lower *L, ir_id place, const ir_id *index, size_t n, ir_id value) {
     ir_id args[2 + IR_MAX_RANK] = {place};
     bool plain = lower_top(L)->plain;
-    memcpy(args + 1, index, n * sizeof *index);
+    base_copy(args + 1, index, n * sizeof *index);
     args[1 + n] = value;
     lower_raw(L, IR_SET, IR_NONE, args, 2 + n);
     if (n == 1 && ir_at(L->f, index[0])->code == IR_SLOT)

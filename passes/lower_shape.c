@@ -58,7 +58,7 @@ static ir_id gathered(lower *L, const ir_op *op, const ir_id *idx) {
 ir_id lower_view_element(lower *L, ir_id v, const ir_id *idx) {
     const ir_op *op = ir_at(L->k, v);
     ir_id at[IR_MAX_RANK];
-    memcpy(at, idx, op->type.rank * sizeof *at);
+    base_copy(at, idx, op->type.rank * sizeof *at);
     if (op->code == IR_IOTA)
         return idx[0];
     if (op->code == IR_RESHAPE)
@@ -86,13 +86,13 @@ typedef struct filling {
 
 static ir_id read_place(lower *L, ir_id var, const ir_id *index, size_t n) {
     ir_id args[1 + IR_MAX_RANK] = {var};
-    memcpy(args + 1, index, n * sizeof *index);
+    base_copy(args + 1, index, n * sizeof *index);
     return lower_raw(L, IR_READ, ir_at(L->f, var)->type.dtype, args, 1 + n);
 }
 
 static void set_place(lower *L, ir_id var, const ir_id *index, size_t n, ir_id value) {
     ir_id args[2 + IR_MAX_RANK] = {var};
-    memcpy(args + 1, index, n * sizeof *index);
+    base_copy(args + 1, index, n * sizeof *index);
     args[1 + n] = value;
     lower_raw(L, IR_SET, IR_NONE, args, 2 + n);
 }
@@ -168,7 +168,7 @@ static void multiply_part(const filling *fl, ir_id part, int64_t k0, const ir_id
     ir_dtype t = fl->op->type.dtype;
     size_t outer = L->n_scopes, tile = lower_find_scope(L, LOWER_TILES);
     ir_id idx[IR_MAX_RANK], at[2], lane = 0;
-    memcpy(idx, lead, (a->rank - 1) * sizeof *idx);
+    base_copy(idx, lead, (a->rank - 1) * sizeof *idx);
     ir_id k = open_loop(L, a->dim[a->rank - 1], false);
     idx[a->rank - 1] = k;
     ir_id x = lower_whole_element(L, part, idx);
