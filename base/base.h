@@ -160,6 +160,10 @@ void base_span_line_col(const char *source, uint32_t offset, uint32_t *line, uin
 
 /* ---- file.c: whole files.  `err` gets one line naming the path and the reason; false on failure. --------------- */
 bool base_file_read(const char *path, base_str *out, base_str *err); /* "-" is standard input */
+bool base_file_injected(void); /* before a system call of files: true, and errno is EIO, when it is to fail */
+bool base_file_write_all(int fd, const void *bytes,
+                         size_t n); /* in pieces, so that tests can stop in the middle; errno */
+bool base_file_fail(base_str *err, const char *path, const char *what); /* "PATH: cannot WHAT: " errno; false */
 
 /* ---- file_write.c: all or nothing, by a temporary name beside the place, fsync, rename and fsync of the folder.  Keeps the
  * mode of a file that is there, follows symbolic links, writes into what is not a regular file as it is. ------------- */

@@ -13,46 +13,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static bool injected(void) {
-    if (!base_inject_hit(BASE_INJECT_FILE))
-        return false;
-    errno = EIO;
-    return true;
-}
-
-static bool fail(base_str *err, const char *path, const char *what) {
-    if (err)
-        base_str_addf(err, "%s: cannot %s: %s", path, what, strerror(errno));
-    return false;
-}
-
-static bool write_all(int fd, const char *bytes, size_t n) {
-    while (n > 0) { /* Linux writes at most 2^31 - 4096 bytes at once */
-        ssize_t put = injected() ? -1 : write(fd, bytes, n < ((size_t)1 << 30) ? n : (size_t)1 << 30);
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put < 0)
-            return false;
-        bytes += put;
-        n -= (size_t)put;
-    }
-    return true;
-}
-
 static bool write_parts(int fd, const base_part *parts, size_t n_parts) {
     for (size_t i = 0; i < n_parts; i++)
-        if (!write_all(fd, parts[i].bytes, parts[i].n))
+        if (!base_file_write_all(fd, parts[i].bytes, parts[i].n))
             return false;
     return true;
 }
 
 static bool write_in_place(const char *path, const base_part *parts, size_t n_parts, base_str *err) {
-    int fd = injected() ? -1 : open(path, O_WRONLY | O_CLOEXEC);
+    int fd = base_file_injected() ? -1 : open(path, O_WRONLY | O_CLOEXEC);
     if (fd < 0)
-        return fail(err, path, "open for writing");
-    bool ok = write_parts(fd, parts, n_parts) || fail(err, path, "write");
+        return base_file_fail(err, path, "open for writing");
+    bool ok = write_parts(fd, parts, n_parts) || base_file_fail(err, path, "write");
     if (close(fd) != 0 && ok)
-        ok = fail(err, path, "write");
+        ok = base_file_fail(err, path, "write");
     return ok;
 }
 
@@ -60,10 +34,10 @@ static bool write_in_place(const char *path, const base_part *parts, size_t n_pa
 static bool fill_temporary(int fd, const struct stat *old, const base_part *parts, size_t n_parts) {
     bool ok = write_parts(fd, parts, n_parts);
     if (ok && old)
-        ok = !injected() && fchmod(fd, old->st_mode & 07777) == 0;
-    ok = ok && !injected() && fsync(fd) == 0;
+        ok = !base_file_injected() && fchmod(fd, old->st_mode & 07777) == 0;
+    ok = ok && !base_file_injected() && fsync(fd) == 0;
     int saved = errno;
-    bool closed = close(fd) == 0 && !injected();
+    bool closed = close(fd) == 0 && !base_file_injected();
     if (ok)
         return closed;
     errno = saved;
@@ -82,11 +56,11 @@ static bool sync_folder(const char *path) {
         strcpy(copy, ".");
     else
         slash[slash == copy] = 0;
-    int fd = injected() ? -1 : open(copy, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = base_file_injected() ? -1 : open(copy, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     base_free(copy);
     if (fd < 0)
         return false;
-    bool ok = !injected() && (fsync(fd) == 0 || errno == EINVAL); /* some file systems cannot sync a folder */
+    bool ok = !base_file_injected() && (fsync(fd) == 0 || errno == EINVAL); /* some file systems cannot sync a folder */
     int saved = errno;
     close(fd);
     errno = saved;
@@ -104,7 +78,7 @@ static int create_beside(const char *path, base_str *name) {
             errno = ENOMEM;
             return -1;
         }
-        int fd = injected() ? -1 : open(name->data, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        int fd = base_file_injected() ? -1 : open(name->data, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (fd >= 0 || errno != EEXIST)
             return fd;
     }
@@ -117,15 +91,15 @@ static bool write_beside(const char *path, const char *target, const struct stat
     int fd = create_beside(target, &name);
     bool ok = true;
     if (fd < 0) {
-        ok = fail(err, path, "create");
+        ok = base_file_fail(err, path, "create");
     } else if (!fill_temporary(fd, old, parts, n_parts)) {
-        ok = fail(err, path, "write");
+        ok = base_file_fail(err, path, "write");
         unlink(name.data);
-    } else if (injected() || rename(name.data, target) != 0) {
-        ok = fail(err, path, "rename");
+    } else if (base_file_injected() || rename(name.data, target) != 0) {
+        ok = base_file_fail(err, path, "rename");
         unlink(name.data);
     } else if (!sync_folder(target)) {
-        ok = fail(err, path, "sync the folder of");
+        ok = base_file_fail(err, path, "sync the folder of");
     }
     base_str_fini(&name);
     return ok;
@@ -157,8 +131,8 @@ static bool follow(const char *path, base_str *target) {
 
 static bool write_new(const char *path, const base_part *parts, size_t n_parts, base_str *err) {
     base_str target = {0};
-    bool ok =
-        follow(path, &target) ? write_beside(path, target.data, NULL, parts, n_parts, err) : fail(err, path, "write");
+    bool ok = follow(path, &target) ? write_beside(path, target.data, NULL, parts, n_parts, err)
+                                    : base_file_fail(err, path, "write");
     base_str_fini(&target);
     return ok;
 }
@@ -169,13 +143,13 @@ bool base_file_write_parts(const char *path, const base_part *parts, size_t n_pa
         return write_new(path, parts, n_parts, err);
     if (S_ISDIR(st.st_mode)) {
         errno = EISDIR;
-        return fail(err, path, "write");
+        return base_file_fail(err, path, "write");
     }
     if (!S_ISREG(st.st_mode))
         return write_in_place(path, parts, n_parts, err);
     char *real = realpath(path, NULL); /* a link keeps pointing to the new contents */
     if (!real)
-        return fail(err, path, "resolve");
+        return base_file_fail(err, path, "resolve");
     bool ok = write_beside(path, real, &st, parts, n_parts, err);
     free(real);
     return ok;

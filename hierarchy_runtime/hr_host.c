@@ -123,11 +123,15 @@ static int32_t release(void *frame, tiga_instance *i) {
     return TIGA_OK;
 }
 
+/* Whether it can be read, or written, without being pinned. */
+static bool has_value(const tiga_instance *i) { return i && !i->released && i->valid && !i->writing; }
+static bool is_writable(const tiga_instance *i) { return i && !i->released && !i->readers && i->origin != HR_PARAM; }
+
 static int32_t copy(void *frame, tiga_instance *from, tiga_instance *to) {
     hr_frame *f = frame;
-    if (!from || from->released || !from->valid || from->writing)
+    if (!has_value(from))
         return fail_step(f, "copy from", from, "it has no value");
-    if (!to || to->released || to->readers || to->origin == HR_PARAM)
+    if (!is_writable(to))
         return fail_step(f, "copy to", to, "it cannot be written");
     if (from->bytes != to->bytes)
         return fail_step(f, "copy to", to, "the sizes differ");
@@ -141,7 +145,7 @@ static int32_t copy(void *frame, tiga_instance *from, tiga_instance *to) {
 
 static int32_t push(void *frame, tiga_instance *from) {
     hr_frame *f = frame;
-    if (!from || from->released || !from->valid || from->writing)
+    if (!has_value(from))
         return fail_step(f, "push", from, "it has no value");
     tiga_instance *i = hr_buffer_new(f);
     if (!i)
@@ -165,7 +169,7 @@ static int32_t push(void *frame, tiga_instance *from) {
 static int32_t restore(void *frame, tiga_instance *to) {
     hr_frame *f = frame;
     tiga_instance *i = f->saved;
-    if (!to || to->released || to->readers || to->origin == HR_PARAM)
+    if (!is_writable(to))
         return fail_step(f, "restore", to, "it cannot be written");
     if (!i || i->bytes != to->bytes)
         return fail_step(f, "restore", to, i ? "the sizes differ" : "the stack is empty");

@@ -240,6 +240,8 @@ void ir_func_replace(ir_module *m, const ir_func *old, ir_func *fresh);
 uint32_t ir_sym(ir_module *m, ir_func *f, const char *name); /* finds or adds */
 bool ir_sym_find(const ir_func *f, const char *name, uint32_t *out);
 ir_op *ir_at(const ir_func *f, ir_id id);
+/* `want`, or want_2, want_3, ...: no parameter and no result of f is called so. */
+const char *ir_unused_name(const ir_module *m, const ir_func *f, const char *want);
 /* A new operation, in no region yet. args are copied. */
 ir_id ir_op_new(ir_module *m, ir_func *f, ir_opcode code, ir_type type, const ir_id *args, size_t n_args);
 void ir_append(ir_module *m, ir_region *r, ir_id id);
@@ -274,6 +276,7 @@ ir_id ir_emit_f(ir_builder *b, ir_type type, double v); /* a float constant of t
 ir_id ir_emit_dimsize(ir_builder *b, ir_dim d); /* const for a constant dimension */
 /* Elementwise with the result type worked out: broadcast shape, widest space, bool for comparisons. */
 ir_id ir_emit_elementwise(ir_builder *b, ir_opcode code, const ir_id *args, size_t n_args);
+ir_space ir_widest_space(const ir_func *f, const ir_id *args, size_t n_args); /* uniform when there are none */
 ir_id ir_emit_cast(ir_builder *b, ir_dtype to, ir_id a); /* shape and space of a */
 /* Begins a LOOP operation with n_region_args i64 arguments (ids into args_out) and points b->r into it; returns the
  * old region for ir_end_loop. */

@@ -33,6 +33,23 @@ uint32_t ir_sym(ir_module *m, ir_func *f, const char *name) {
     return (uint32_t)f->n_syms - 1;
 }
 
+static bool is_used(const ir_func *f, const char *name) {
+    for (size_t i = 0; i < f->n_params; i++)
+        if (!strcmp(f->params[i].name, name))
+            return true;
+    for (size_t i = 0; i < f->n_results; i++)
+        if (!strcmp(f->results[i].name, name))
+            return true;
+    return false;
+}
+
+const char *ir_unused_name(const ir_module *m, const ir_func *f, const char *want) {
+    const char *name = want;
+    for (unsigned n = 2; is_used(f, name); n++)
+        name = base_arena_printf(m->arena, "%s_%u", want, n);
+    return name;
+}
+
 ir_op *ir_at(const ir_func *f, ir_id id) {
     BASE_CHECK(id > 0 && id < f->n_ops);
     return &f->chunks[id / CHUNK][id % CHUNK];

@@ -51,6 +51,14 @@ ir_id ir_emit_cast(ir_builder *b, ir_dtype to, ir_id a) {
     return ir_emit1(b, IR_CAST, type, a);
 }
 
+ir_space ir_widest_space(const ir_func *f, const ir_id *args, size_t n_args) {
+    ir_space widest = IR_UNIFORM;
+    for (size_t i = 0; i < n_args; i++)
+        if (ir_at(f, args[i])->type.space > widest)
+            widest = ir_at(f, args[i])->type.space;
+    return widest;
+}
+
 ir_id ir_emit_elementwise(ir_builder *b, ir_opcode code, const ir_id *args, size_t n_args) {
     ir_class cls = ir_op_describe(code)->cls;
     BASE_CHECK(ir_class_is_elementwise(cls) && code != IR_CAST && n_args > 0);
@@ -59,9 +67,8 @@ ir_id ir_emit_elementwise(ir_builder *b, ir_opcode code, const ir_id *args, size
         const ir_type *t = &ir_at(b->f, args[i])->type;
         if (!ir_broadcast(&type, t, &type))
             BASE_BUG("%s: shapes do not broadcast", ir_op_describe(code)->text);
-        if (t->space > type.space)
-            type.space = t->space;
     }
+    type.space = ir_widest_space(b->f, args, n_args);
     type.dtype = ir_elementwise_dtype(code, type.dtype);
     return ir_emit(b, code, type, args, n_args);
 }

@@ -50,13 +50,8 @@ bool ir_check_graph_op(ir_check *c, const ir_op *op);
 bool ir_check_loop_op(ir_check *c, const ir_op *op);
 bool ir_check_task_op(ir_check *c, const ir_op *op);
 bool ir_check_get_call(ir_check *c, const ir_op *op, const ir_op *call, uint64_t index);
-/* ir_verify_control.c */
-bool ir_check_repeat(ir_check *c, const ir_op *op);
-bool ir_check_get(ir_check *c, const ir_op *op);
-bool ir_check_yield(ir_check *c, const ir_op *op);
-bool ir_check_while(ir_check *c, const ir_op *op);
-bool ir_check_if(ir_check *c, const ir_op *op);
-bool ir_check_arm(ir_check *c, const ir_op *op);
+/* ir_verify_control.c: get, repeat, while, if, arm, yield; false: another operation */
+bool ir_check_control(ir_check *c, const ir_op *op, bool *holds);
 /* ir_verify_shape.c: operations that change shapes, and matmul */
 bool ir_check_shape_op(ir_check *c, const ir_op *op);
 /* ir_verify_combine.c */

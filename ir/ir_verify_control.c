@@ -14,7 +14,7 @@ static bool ends_with_yield(ir_check *c, const ir_op *op) {
            ir_check_fail(c, "its region does not end with yield");
 }
 
-bool ir_check_get(ir_check *c, const ir_op *op) {
+static bool check_get(ir_check *c, const ir_op *op) {
     const ir_op *tuple = ir_check_arg(c, op, 0);
     uint64_t index = (uint64_t)ir_int(op, IR_ATTR_INDEX, -1);
     if (tuple->type.dtype != IR_TUPLE)
@@ -35,7 +35,7 @@ bool ir_check_get(ir_check *c, const ir_op *op) {
     return ir_check_type_is(c, op, ir_check_arg(c, like, (uint32_t)index + !choice)->type);
 }
 
-bool ir_check_repeat(ir_check *c, const ir_op *op) {
+static bool check_repeat(ir_check *c, const ir_op *op) {
     if (!ir_check_scalar_arg(c, op, 0, IR_I64) || !ir_check_type_is(c, op, ir_scalar(IR_TUPLE)))
         return false;
     ir_type *types = base_alloc(sizeof *types * op->n_args);
@@ -48,14 +48,14 @@ bool ir_check_repeat(ir_check *c, const ir_op *op) {
     return ok && ends_with_yield(c, op);
 }
 
-bool ir_check_while(ir_check *c, const ir_op *op) {
+static bool check_while(ir_check *c, const ir_op *op) {
     const ir_op *repeat = around(c, 1);
     if (!repeat || repeat->code != IR_REPEAT)
         return ir_check_fail(c, "it stands in the region of a repeat");
     return ir_check_scalar_arg(c, op, 0, IR_BOOL);
 }
 
-bool ir_check_if(ir_check *c, const ir_op *op) {
+static bool check_if(ir_check *c, const ir_op *op) {
     if (!ir_check_scalar_arg(c, op, 0, IR_BOOL) || !ir_check_type_is(c, op, ir_scalar(IR_TUPLE)))
         return false;
     bool two = op->region->n == 2;
@@ -66,7 +66,7 @@ bool ir_check_if(ir_check *c, const ir_op *op) {
     return two || ir_check_fail(c, "its region is two arms");
 }
 
-bool ir_check_arm(ir_check *c, const ir_op *op) {
+static bool check_arm(ir_check *c, const ir_op *op) {
     const ir_op *choice = around(c, 1);
     if (!choice || choice->code != IR_IF)
         return ir_check_fail(c, "it stands in the region of an if");
@@ -94,11 +94,26 @@ static bool check_yield_of_arm(ir_check *c, const ir_op *op) {
     return first == op || same_types(c, op, first, 0, "the first arm");
 }
 
-bool ir_check_yield(ir_check *c, const ir_op *op) {
+static bool check_yield(ir_check *c, const ir_op *op) {
     const ir_op *in = around(c, 1);
     if (in && in->code == IR_COMBINE)
         return ir_check_yield_state(c, op, in);
     if (!in || (in->code != IR_REPEAT && in->code != IR_ARM) || !c->is_last)
         return ir_check_fail(c, "it ends the region of a repeat or an arm");
     return in->code == IR_ARM ? check_yield_of_arm(c, op) : same_types(c, op, in, 1, "the repeat");
+}
+
+bool ir_check_control(ir_check *c, const ir_op *op, bool *holds) {
+    static const struct {
+        ir_opcode code;
+        bool (*check)(ir_check *c, const ir_op *op);
+    } rules[] = {{IR_GET, check_get}, {IR_REPEAT, check_repeat}, {IR_WHILE, check_while},
+                 {IR_IF, check_if},   {IR_ARM, check_arm},       {IR_YIELD, check_yield}};
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+        if (rules[i].code != op->code)
+            continue;
+        *holds = rules[i].check(c, op);
+        return true;
+    }
+    return false;
 }

@@ -297,18 +297,9 @@ bool ir_check_graph_op(ir_check *c, const ir_op *op) {
         return ir_check_arg(c, op, 0)->type.dtype < IR_DTYPE_COUNT || ir_check_fail(c, "the operand is no tensor");
     if (op->code == IR_POP)
         return op->type.dtype < IR_DTYPE_COUNT || ir_check_fail(c, "it is a tensor");
-    if (op->code == IR_GET)
-        return ir_check_get(c, op);
-    if (op->code == IR_REPEAT)
-        return ir_check_repeat(c, op);
-    if (op->code == IR_WHILE)
-        return ir_check_while(c, op);
-    if (op->code == IR_IF)
-        return ir_check_if(c, op);
-    if (op->code == IR_ARM)
-        return ir_check_arm(c, op);
-    if (op->code == IR_YIELD)
-        return ir_check_yield(c, op);
+    bool holds;
+    if (ir_check_control(c, op, &holds))
+        return holds;
     if (op->code == IR_RET)
         return check_ret(c, op);
     return op->code == IR_ARG || ir_check_fail(c, "no rule for this operation");

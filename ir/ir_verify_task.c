@@ -155,18 +155,9 @@ bool ir_check_task_op(ir_check *c, const ir_op *op) {
         return check_pages(c, op);
     if (op->code == IR_DIMSIZE)
         return ir_check_type_is(c, op, ir_scalar(IR_I64));
-    if (op->code == IR_GET)
-        return ir_check_get(c, op);
-    if (op->code == IR_REPEAT)
-        return ir_check_repeat(c, op);
-    if (op->code == IR_WHILE)
-        return ir_check_while(c, op);
-    if (op->code == IR_IF)
-        return ir_check_if(c, op);
-    if (op->code == IR_ARM)
-        return ir_check_arm(c, op);
-    if (op->code == IR_YIELD)
-        return ir_check_yield(c, op);
+    bool holds;
+    if (ir_check_control(c, op, &holds))
+        return holds;
     if (op->code == IR_RET)
         return check_end(c, op);
     return op->code == IR_ARG || op->code == IR_CONST || ir_check_fail(c, "no rule for this operation");

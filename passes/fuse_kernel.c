@@ -35,24 +35,6 @@ static ir_type local(maker *mk, const fuse_side *s, const ir_type *t) {
     return out;
 }
 
-/* ---- names ---- */
-static bool name_taken(const ir_func *f, const char *name) {
-    for (size_t i = 0; i < f->n_params; i++)
-        if (!strcmp(f->params[i].name, name))
-            return true;
-    for (size_t i = 0; i < f->n_results; i++)
-        if (!strcmp(f->results[i].name, name))
-            return true;
-    return false;
-}
-
-static const char *new_name(maker *mk, const char *want) {
-    const char *name = want;
-    for (unsigned n = 2; name_taken(mk->b.f, name); n++)
-        name = base_arena_printf(mk->b.m->arena, "%s_%u", want, n);
-    return name;
-}
-
 /* ---- fields ---- */
 static ir_space space_at(const char *at) {
     return !strcmp(at, "dst") ? IR_ROW : !strcmp(at, "param") ? IR_UNIFORM : IR_EDGE;
@@ -72,7 +54,7 @@ static ir_id read_field(maker *mk, const fuse_side *s, const ir_param *p, ir_id 
     }
     ir_type t = local(mk, s, &p->type);
     if (index == f->n_params) {
-        ir_param q = {.name = new_name(mk, p->name), .role = role, .type = t, .span = p->span};
+        ir_param q = {.name = ir_unused_name(mk->b.m, mk->b.f, p->name), .role = role, .type = t, .span = p->span};
         base_push(mk->b.m->arena, f->params, f->n_params, f->cap_params, q);
         base_push(mk->x->f->scratch, mk->k->args, mk->k->n_args, mk->k->cap_args, value);
     }
@@ -115,14 +97,6 @@ static bool follows_operands(const ir_op *op) {
            op->code == IR_NEWAXIS || op->code == IR_FOLD || ir_is_shape_op(op->code);
 }
 
-static ir_space widest(const ir_func *f, const ir_id *args, uint32_t n) {
-    ir_space s = IR_UNIFORM;
-    for (uint32_t i = 0; i < n; i++)
-        if (ir_at(f, args[i])->type.space > s)
-            s = ir_at(f, args[i])->type.space;
-    return s;
-}
-
 static void copy_region(maker *mk, const fuse_side *s, const ir_region *r, ir_id *map, fuse_mode mode, bool top);
 
 static ir_id copy_op(maker *mk, const fuse_side *s, const ir_op *op, ir_id *map, fuse_mode mode, bool top) {
@@ -133,7 +107,7 @@ static ir_id copy_op(maker *mk, const fuse_side *s, const ir_op *op, ir_id *map,
         args[i] = map[op->args[i]];
     ir_type t = local(mk, s, &op->type);
     if (top && follows_operands(op))
-        t.space = widest(mk->b.f, args, op->n_args);
+        t.space = ir_widest_space(mk->b.f, args, op->n_args);
     mk->b.span = op->span;
     ir_id id = ir_emit(&mk->b, op->code, t, args, op->n_args);
     ir_op *made = ir_at(mk->b.f, id);
@@ -174,7 +148,7 @@ static void add_result(maker *mk, const fuse_side *s, size_t i, fuse_mode mode) 
     ir_func *f = mk->b.f;
     const ir_param *r = &s->kernel->results[i];
     ir_space space = mode == FUSE_WALK ? r->type.space : mode == FUSE_EDGES ? IR_EDGE : IR_ROW;
-    ir_param p = {.name = new_name(mk, r->name),
+    ir_param p = {.name = ir_unused_name(mk->b.m, mk->b.f, r->name),
                   .role = space == IR_EDGE ? IR_OUT_EDGE : IR_OUT_ROW,
                   .type = local(mk, s, &r->type),
                   .span = r->span};

@@ -48,23 +48,10 @@ static void find_active(sweep *s, const ir_func *k, const bool *want) {
 }
 
 /* ---- parameters of the copy ---- */
-static bool taken(const ir_func *f, const char *name) {
-    for (size_t i = 0; i < f->n_params; i++)
-        if (!strcmp(f->params[i].name, name))
-            return true;
-    for (size_t i = 0; i < f->n_results; i++)
-        if (!strcmp(f->results[i].name, name))
-            return true;
-    return false;
-}
-
 static uint32_t add_param(sweep *s, const char *name, ir_role role, ir_type type) {
     ir_func *f = s->b.f;
     type.space = IR_UNIFORM;
-    const char *unique = name;
-    for (unsigned n = 2; taken(f, unique); n++)
-        unique = base_arena_printf(s->b.m->arena, "%s_%u", name, n);
-    ir_param p = {.name = unique, .role = role, .type = type, .span = s->b.span};
+    ir_param p = {.name = ir_unused_name(s->b.m, f, name), .role = role, .type = type, .span = s->b.span};
     base_push(s->b.m->arena, f->params, f->n_params, f->cap_params, p);
     return (uint32_t)f->n_params - 1;
 }

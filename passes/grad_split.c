@@ -146,14 +146,6 @@ static void copy_region(part *p, ir_id combine, const ir_region *from) {
     p->b.r = outer;
 }
 
-static ir_space widest(const part *p, const ir_id *args, uint32_t n) {
-    ir_space s = IR_UNIFORM;
-    for (uint32_t i = 0; i < n; i++)
-        if (ir_at(p->b.f, args[i])->type.space > s)
-            s = ir_at(p->b.f, args[i])->type.space;
-    return s;
-}
-
 static ir_id copy_op(part *p, ir_id v) {
     const ir_op *op = ir_at(adjoint(p->s), v);
     ir_id *args = base_arena_new_array(p->s->scratch, ir_id, op->n_args + 1);
@@ -170,7 +162,7 @@ static ir_id copy_op(part *p, ir_id v) {
         args[i] = p->to[op->args[i]];
     ir_type t = to_type(p, &op->type);
     if (!reduced)
-        t.space = widest(p, args, op->n_args);
+        t.space = ir_widest_space(p->b.f, args, op->n_args);
     ir_id id = ir_emit(&p->b, op->code, t, args, op->n_args);
     ir_copy_attrs(p->b.m, op, ir_at(p->b.f, id));
     if (op->region)

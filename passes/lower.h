@@ -133,6 +133,8 @@ ir_id lower_number(lower *L, ir_dtype dtype, double v); /* of any numeric dtype 
 ir_id lower_dim(lower *L, ir_dim d);
 ir_id lower_load(lower *L, uint32_t field, const ir_id *index, size_t n);
 ir_id lower_read(lower *L, ir_id var, const ir_id *index, size_t n); /* of a place that is not written any more */
+ir_id lower_read_now(lower *L, ir_id place, const ir_id *index, size_t n); /* of one that still is */
+void lower_set(lower *L, ir_id place, const ir_id *index, size_t n, ir_id value);
 /* Memory of what has been emitted, valid while the scope that holds it stays open. */
 ir_id lower_recall(lower *L, const uint64_t *key, size_t n);
 void lower_remember(lower *L, const uint64_t *key, size_t n, ir_id id);

@@ -152,20 +152,12 @@ static size_t place_index(const lower *L, ir_id place, const ir_type *t, const i
     return p->rank;
 }
 
-static ir_id read(lower *L, ir_id place, const ir_id *index, size_t n) {
-    ir_id args[1 + IR_MAX_RANK] = {place};
-    base_copy(args + 1, index, n * sizeof *index);
-    return lower_raw(L, IR_READ, ir_at(L->f, place)->type.dtype, args, 1 + n);
-}
-
+/* A slot belongs to the edge's lane alone. */
 static void set(lower *L, ir_id place, const ir_id *index, size_t n, ir_id value) {
-    ir_id args[2 + IR_MAX_RANK] = {place};
     bool plain = lower_top(L)->plain;
-    base_copy(args + 1, index, n * sizeof *index);
-    args[1 + n] = value;
-    lower_raw(L, IR_SET, IR_NONE, args, 2 + n);
+    lower_set(L, place, index, n, value);
     if (n == 1 && ir_at(L->f, index[0])->code == IR_SLOT)
-        lower_top(L)->plain = plain; /* the slot belongs to the edge's lane alone */
+        lower_top(L)->plain = plain;
 }
 
 static ir_id slot_of_edge(lower *L) {
@@ -178,7 +170,7 @@ ir_id lower_region_argument(lower *L, ir_id v, const ir_id *idx) {
     uint32_t value = index % n;
     ir_id place = L->acc[b.combine].places[value], at[IR_MAX_RANK];
     if (b.left)
-        return read(L, place, index < n ? &b.left : &b.right, 1);
+        return lower_read_now(L, place, index < n ? &b.left : &b.right, 1);
     if (index >= n) {
         unbind(L);
         ir_id id = lower_eval(L, lifted(L, b.combine, value), idx);
@@ -187,10 +179,10 @@ ir_id lower_region_argument(lower *L, ir_id v, const ir_id *idx) {
     }
     if (in_slots(L, b.combine)) {
         ir_id slot = slot_of_edge(L);
-        return read(L, place, &slot, 1);
+        return lower_read_now(L, place, &slot, 1);
     }
     size_t rank = place_index(L, place, type_of(L, b.combine, value), idx, at);
-    return read(L, place, at, rank);
+    return lower_read_now(L, place, at, rank);
 }
 
 /* ---- one edge ---- */
@@ -232,7 +224,7 @@ void lower_combine_at(lower *L, lower_item *it, size_t j, size_t first, const ir
 /* The second step of a state that is no chain. */
 void lower_combine_move(lower *L, const lower_item *it, const ir_id *axes) {
     const lower_acc *acc = &L->acc[it->op];
-    set(L, acc->places[it->only], axes, it->n_axes, read(L, acc->next[it->only], axes, it->n_axes));
+    set(L, acc->places[it->only], axes, it->n_axes, lower_read_now(L, acc->next[it->only], axes, it->n_axes));
 }
 
 /* ---- after the walk ---- */
@@ -273,7 +265,7 @@ void lower_combine_end(lower *L, const lower_item *it) {
     for (uint32_t v = 0; v < n_values(ir_at(L->k, it->op)); v++) {
         size_t n;
         if (has_value(L, it, v, &n))
-            L->acc[it->op].next[v] = read(L, L->acc[it->op].places[v], &zero, 1);
+            L->acc[it->op].next[v] = lower_read_now(L, L->acc[it->op].places[v], &zero, 1);
     }
 }
 

@@ -105,13 +105,11 @@ static ir_id fill_array(lower *L, ir_id v, size_t home, bool lanes) {
         axes[j] = lower_top(L)->arg[0];
     }
     lower_index(L, &op->type, axes, idx);
-    ir_id args[2 + IR_MAX_RANK] = {var};
-    memcpy(args + 1, axes, n * sizeof *axes);
     ir_id outer = L->filling;
     L->filling = v;
-    args[1 + n] = op->code == IR_FOLD ? lower_fold_element(L, v, idx) : lower_eval(L, v, idx);
+    ir_id value = op->code == IR_FOLD ? lower_fold_element(L, v, idx) : lower_eval(L, v, idx);
     L->filling = outer;
-    lower_raw(L, IR_SET, IR_NONE, args, 2 + n);
+    lower_set(L, var, axes, n, value);
     for (size_t j = 0; j < n; j++)
         lower_close(L);
     lower_show(L, hidden);

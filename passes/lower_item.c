@@ -124,24 +124,11 @@ static size_t place_index(const lower *L, const lower_item *it, size_t n, const 
     return 1;
 }
 
-static ir_id get(lower *L, ir_id place, const ir_id *index, size_t n) {
-    ir_id args[1 + IR_MAX_RANK] = {place};
-    memcpy(args + 1, index, n * sizeof *index);
-    return lower_raw(L, IR_READ, ir_at(L->f, place)->type.dtype, args, 1 + n);
-}
-
-static void set(lower *L, ir_id place, const ir_id *index, size_t n, ir_id value) {
-    ir_id args[2 + IR_MAX_RANK] = {place};
-    memcpy(args + 1, index, n * sizeof *index);
-    args[1 + n] = value;
-    lower_raw(L, IR_SET, IR_NONE, args, 2 + n);
-}
-
 static void update_arg(lower *L, const lower_item *it, const ir_id *at, size_t n, ir_id v) {
     const lower_acc *acc = &L->acc[it->op];
     ir_dtype t = ir_at(L->k, it->value)->type.dtype;
     ir_id e = L->scope[lower_find_scope(L, LOWER_EDGES)].arg[0];
-    ir_id b = get(L, acc->var, at, n), be = get(L, acc->edge, at, n);
+    ir_id b = lower_read_now(L, acc->var, at, n), be = lower_read_now(L, acc->edge, at, n);
     ir_id first = lower_pure2(L, IR_LT, IR_BOOL, be, lower_i64(L, 0));
     ir_id better = lower_pure2(L, it->reducer == IR_KIND_ARGMIN ? IR_LT : IR_GT, IR_BOOL, v, b);
     ir_id wins = lower_pure2(L, IR_OR, IR_BOOL, first, better);
@@ -149,8 +136,8 @@ static void update_arg(lower *L, const lower_item *it, const ir_id *at, size_t n
         ir_id nan = lower_pure2(L, IR_NE, IR_BOOL, v, v), number = lower_pure2(L, IR_EQ, IR_BOOL, b, b);
         wins = lower_pure2(L, IR_OR, IR_BOOL, wins, lower_pure2(L, IR_AND, IR_BOOL, nan, number));
     }
-    set(L, acc->var, at, n, lower_pure3(L, IR_SELECT, t, wins, v, b));
-    set(L, acc->edge, at, n, lower_pure3(L, IR_SELECT, IR_I64, wins, e, be));
+    lower_set(L, acc->var, at, n, lower_pure3(L, IR_SELECT, t, wins, v, b));
+    lower_set(L, acc->edge, at, n, lower_pure3(L, IR_SELECT, IR_I64, wins, e, be));
 }
 
 static void update_partials(lower *L, const lower_item *it, ir_id v) {
@@ -171,9 +158,9 @@ static void update(lower *L, lower_item *it, const ir_id *axes) {
     else if (is_arg(it->reducer))
         update_arg(L, it, at, n, v);
     else
-        set(L, L->acc[it->op].var, at, n,
-            lower_pure2(L, lower_combine_op(it->reducer), ir_at(L->k, it->op)->type.dtype,
-                        get(L, L->acc[it->op].var, at, n), v));
+        lower_set(L, L->acc[it->op].var, at, n,
+                  lower_pure2(L, lower_combine_op(it->reducer), ir_at(L->k, it->op)->type.dtype,
+                              lower_read_now(L, L->acc[it->op].var, at, n), v));
 }
 
 static void store(lower *L, const lower_item *it, const ir_id *axes) {
@@ -197,8 +184,9 @@ static void update_total(lower *L, const lower_item *it, const ir_id *axes) {
     ir_id v = lower_eval_in(L, it->value, &it->shape, idx), lane = L->scope[L->row_scope].arg[1];
     const ir_op *op = ir_at(L->k, it->op);
     if (op->type.rank) { /* element by element */
-        ir_id was = get(L, it->place, axes, it->n_axes);
-        set(L, it->place, axes, it->n_axes, lower_pure2(L, lower_combine_op(it->reducer), op->type.dtype, was, v));
+        ir_id was = lower_read_now(L, it->place, axes, it->n_axes);
+        lower_set(L, it->place, axes, it->n_axes,
+                  lower_pure2(L, lower_combine_op(it->reducer), op->type.dtype, was, v));
         return;
     }
     if (it->n_axes && !it->scalar_nest && lower_top(L)->kind == LOWER_LANES)
@@ -215,7 +203,7 @@ static void update_total(lower *L, const lower_item *it, const ir_id *axes) {
 static void store_part(lower *L, const lower_item *it, const ir_id *axes) {
     ir_id args[2 + IR_MAX_RANK] = {it->value};
     lower_index(L, &it->shape, axes, args + 1);
-    args[1 + it->shape.rank] = get(L, it->place, axes, it->n_axes);
+    args[1 + it->shape.rank] = lower_read_now(L, it->place, axes, it->n_axes);
     ir_id s = lower_raw(L, IR_STORE, IR_NONE, args, 2 + it->shape.rank);
     ir_set_int(L->m, ir_at(L->f, s), IR_ATTR_FIELD, it->field);
 }
@@ -241,7 +229,7 @@ void lower_item_at(lower *L, lower_item *it, size_t j, size_t first, const ir_id
         size_t n = place_index(L, it, it->n_axes, axes, at);
         if (it->from)
             lower_index(L, &ir_at(L->k, it->from)->type, axes, idx);
-        set(L, it->place, at, n, it->from ? lower_eval(L, it->from, idx) : it->value);
+        lower_set(L, it->place, at, n, it->from ? lower_eval(L, it->from, idx) : it->value);
     }
 }
 

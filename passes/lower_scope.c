@@ -257,3 +257,16 @@ ir_id lower_read(lower *L, ir_id var, const ir_id *index, size_t n) {
         args[1 + i] = index[i];
     return lower_pure(L, IR_READ, ir_at(L->f, var)->type.dtype, args, 1 + n, 0);
 }
+
+ir_id lower_read_now(lower *L, ir_id place, const ir_id *index, size_t n) {
+    ir_id args[1 + IR_MAX_RANK] = {place};
+    base_copy(args + 1, index, n * sizeof *index);
+    return lower_raw(L, IR_READ, ir_at(L->f, place)->type.dtype, args, 1 + n);
+}
+
+void lower_set(lower *L, ir_id place, const ir_id *index, size_t n, ir_id value) {
+    ir_id args[2 + IR_MAX_RANK] = {place};
+    base_copy(args + 1, index, n * sizeof *index);
+    args[1 + n] = value;
+    lower_raw(L, IR_SET, IR_NONE, args, 2 + n);
+}

@@ -84,24 +84,11 @@ typedef struct filling {
     ir_id var;
 } filling;
 
-static ir_id read_place(lower *L, ir_id var, const ir_id *index, size_t n) {
-    ir_id args[1 + IR_MAX_RANK] = {var};
-    base_copy(args + 1, index, n * sizeof *index);
-    return lower_raw(L, IR_READ, ir_at(L->f, var)->type.dtype, args, 1 + n);
-}
-
-static void set_place(lower *L, ir_id var, const ir_id *index, size_t n, ir_id value) {
-    ir_id args[2 + IR_MAX_RANK] = {var};
-    base_copy(args + 1, index, n * sizeof *index);
-    args[1 + n] = value;
-    lower_raw(L, IR_SET, IR_NONE, args, 2 + n);
-}
-
 /* The element of the array with these indices, of which those of axes of 1 are left out. */
 static void set_element(const filling *fl, const ir_id *idx, ir_id value) {
     ir_id axes[IR_MAX_RANK];
     size_t n = lower_significant(&fl->op->type, idx, axes);
-    set_place(fl->L, fl->var, axes, n, value);
+    lower_set(fl->L, fl->var, axes, n, value);
 }
 
 static ir_id open_loop(lower *L, ir_dim d, bool lanes) {
@@ -149,14 +136,14 @@ static void fill_cumsum(const filling *fl) {
         if (k != axis)
             idx[k] = open_loop(L, t->dim[k], false);
     ir_id sum = lower_var(L, t->dtype, NULL, 0, "sum");
-    set_place(L, sum, NULL, 0, lower_number(L, t->dtype, 0));
+    lower_set(L, sum, NULL, 0, lower_number(L, t->dtype, 0));
     ir_id k = open_loop(L, t->dim[axis], false);
     idx[axis] = k;
     if (t->dim[axis] != 1 && ir_int(fl->op, IR_ATTR_REVERSE, 0))
         idx[axis] = lower_pure2(L, IR_SUB, IR_I64, lower_dim(L, t->dim[axis]), add(L, k, lower_i64(L, 1)));
     ir_id value = lower_eval(L, fl->op->args[0], idx);
-    ir_id next = lower_pure2(L, IR_ADD, t->dtype, read_place(L, sum, NULL, 0), value);
-    set_place(L, sum, NULL, 0, next);
+    ir_id next = lower_pure2(L, IR_ADD, t->dtype, lower_read_now(L, sum, NULL, 0), value);
+    lower_set(L, sum, NULL, 0, next);
     set_element(fl, idx, next);
     close_to(L, outer);
 }
@@ -181,7 +168,7 @@ static void multiply_part(const filling *fl, ir_id part, int64_t k0, const ir_id
         lane = lower_top(L)->arg[1];
     }
     ir_id product = lower_pure2(L, IR_MUL, t, x, lower_eval(L, fl->op->args[1], at));
-    set_place(L, acc, &lane, n, lower_pure2(L, IR_ADD, t, read_place(L, acc, &lane, n), product));
+    lower_set(L, acc, &lane, n, lower_pure2(L, IR_ADD, t, lower_read_now(L, acc, &lane, n), product));
     close_to(L, outer);
 }
 
@@ -198,9 +185,9 @@ static void for_tile(const filling *fl, ir_id acc, ir_id *idx, bool start) {
         lane = lower_top(L)->arg[1];
     }
     if (start)
-        set_place(L, acc, &lane, n, lower_number(L, t->dtype, 0));
+        lower_set(L, acc, &lane, n, lower_number(L, t->dtype, 0));
     else
-        set_element(fl, idx, read_place(L, acc, &lane, n));
+        set_element(fl, idx, lower_read_now(L, acc, &lane, n));
     close_to(L, outer);
 }
 

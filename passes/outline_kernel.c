@@ -24,23 +24,13 @@ static ir_type local(maker *mk, const ir_type *t, bool aligned) {
     return out;
 }
 
-static bool name_taken(const ir_func *f, const char *name) {
-    for (size_t i = 0; i < f->n_params; i++)
-        if (!strcmp(f->params[i].name, name))
-            return true;
-    return false;
-}
-
 /* The program's name for it, where it has one.  Results are called out, out_2, ...: fields begin otherwise. */
 static const char *field_name(maker *mk, ir_id v) {
     const ir_op *op = ir_at(mk->s->p, v);
     const char *want = op->code == IR_PARAM ? mk->s->p->params[ir_int(op, IR_ATTR_FIELD, 0)].name : "t";
     if (!strcmp(want, "out") || !strncmp(want, "out_", 4))
         want = base_arena_printf(mk->b.m->arena, "in_%s", want);
-    const char *name = want;
-    for (unsigned n = 2; name_taken(mk->b.f, name); n++)
-        name = base_arena_printf(mk->b.m->arena, "%s_%u", want, n);
-    return name;
+    return ir_unused_name(mk->b.m, mk->b.f, want);
 }
 
 /* The array v as a field: by rows, or whole. */
@@ -92,14 +82,6 @@ static ir_id operand(maker *mk, ir_id v, const ir_op *user) {
     return single ? drop_one(mk, *known) : *known;
 }
 
-static ir_space widest(const maker *mk, const ir_id *args, uint32_t n) {
-    ir_space s = IR_UNIFORM;
-    for (uint32_t i = 0; i < n; i++)
-        if (ir_at(mk->b.f, args[i])->type.space > s)
-            s = ir_at(mk->b.f, args[i])->type.space;
-    return s;
-}
-
 /* The axes that a total folds besides that of the rows. */
 static ir_id fold_rest(maker *mk, const ir_op *op, ir_id row) {
     uint64_t axes = (uint64_t)ir_int(op, IR_ATTR_AXES, 0) >> 1;
@@ -141,7 +123,7 @@ static ir_id compute(maker *mk, ir_id v) {
     ir_type t = local(mk, &op->type, op->type.rank > 0 && !total);
     if (total && op->type.rank) /* other axes first, row by row; those that stay are totals of their own */
         args[0] = fold_rest(mk, op, args[0]);
-    t.space = total ? IR_UNIFORM : widest(mk, args, op->n_args);
+    t.space = total ? IR_UNIFORM : ir_widest_space(mk->b.f, args, op->n_args);
     if (op->code == IR_BROADCAST && ir_type_equal(&t, &ir_at(mk->b.f, args[0])->type))
         return args[0]; /* what was stretched was the axis of the rows */
     mk->b.span = op->span;

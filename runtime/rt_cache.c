@@ -225,7 +225,7 @@ tiga_status tiga_cache_clear(tiga_context *ctx, tiga_cache *c, int64_t *removed)
     for (size_t i = 0; i < n; i++) {
         if (items[i].what != RT_CACHE_ENTRY)
             continue;
-        if (!rt_cache_injected() && unlinkat(folder, items[i].name, 0) == 0)
+        if (!base_file_injected() && unlinkat(folder, items[i].name, 0) == 0)
             gone++;
         else if (errno != ENOENT)
             status = rt_fail(ctx, TIGA_E_FILE, "%s/%s: cannot remove: %s", c->folder, items[i].name, strerror(errno));

@@ -17,15 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { HEAD = 64, SUM_AT = 48, PIECE = 256 << 10 };
+enum { HEAD = 64, SUM_AT = 48 };
 static const char magic[8] = "tigacode"; /* no NUL */
-
-bool rt_cache_injected(void) {
-    if (!base_inject_hit(BASE_INJECT_FILE))
-        return false;
-    errno = EIO;
-    return true;
-}
 
 static void put_le(char *at, uint64_t v, int n) {
     for (int i = 0; i < n; i++)
@@ -57,7 +50,7 @@ static void check_sum(const char *head, const char *rest, size_t rest_bytes, con
 
 static bool read_all(int fd, char *to, size_t n) {
     while (n > 0) {
-        ssize_t got = rt_cache_injected() ? -1 : read(fd, to, n);
+        ssize_t got = base_file_injected() ? -1 : read(fd, to, n);
         if (got < 0 && errno == EINTR)
             continue;
         if (got <= 0) {
@@ -122,14 +115,14 @@ static void mark_used(int fd, const struct stat *st) {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     if (st->st_mtime > now.tv_sec || now.tv_sec - st->st_mtime >= 60)
-        (void)(rt_cache_injected() || futimens(fd, NULL));
+        (void)(base_file_injected() || futimens(fd, NULL));
 }
 
 static rt_cache_read read_open(int fd, bool whole, rt_cache_file *out) {
     struct stat st;
     char head[HEAD];
     const char *why;
-    if (rt_cache_injected() || fstat(fd, &st) != 0)
+    if (base_file_injected() || fstat(fd, &st) != 0)
         return RT_CACHE_NO_ACCESS;
     if (!S_ISREG(st.st_mode) || !rt_cache_is_safe(&st, &why) || st.st_size < HEAD)
         return RT_CACHE_BAD;
@@ -147,7 +140,7 @@ static rt_cache_read read_open(int fd, bool whole, rt_cache_file *out) {
 
 static rt_cache_read read_named(int folder, const char *name, bool whole, rt_cache_file *out) {
     memset(out, 0, sizeof *out);
-    int fd = rt_cache_injected() ? -1 : openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    int fd = base_file_injected() ? -1 : openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0)
         return errno == ENOENT                    ? RT_CACHE_NONE
                : errno == ELOOP || errno == ENXIO ? RT_CACHE_BAD /* a link, a socket */
@@ -167,29 +160,16 @@ rt_cache_read rt_cache_file_peek(int folder, const char *name, rt_cache_file *ou
 
 /* ---- writing ---- */
 
-static bool write_all(int fd, const char *bytes, size_t n) {
-    while (n > 0) { /* in pieces, so that tests can stop in the middle */
-        ssize_t put = rt_cache_injected() ? -1 : write(fd, bytes, n < PIECE ? n : PIECE);
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put < 0)
-            return false;
-        bytes += put;
-        n -= (size_t)put;
-    }
-    return true;
-}
-
 /* A name that did not exist.  The lock tells others that its writer lives; where there are no locks, its age must do. */
 static int create_temporary(int folder, const char *name, char *temporary, size_t cap) {
     static _Atomic unsigned counter;
     for (int tries = 0; tries < 100; tries++) {
         snprintf(temporary, cap, "%s.%ld-%u.tmp", name, (long)getpid(), atomic_fetch_add(&counter, 1));
-        int fd = rt_cache_injected()
+        int fd = base_file_injected()
                      ? -1
                      : openat(folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
         if (fd >= 0)
-            (void)(rt_cache_injected() || flock(fd, LOCK_EX | LOCK_NB));
+            (void)(base_file_injected() || flock(fd, LOCK_EX | LOCK_NB));
         if (fd >= 0 || errno != EEXIST)
             return fd;
     }
@@ -197,8 +177,8 @@ static int create_temporary(int folder, const char *name, char *temporary, size_
 }
 
 static bool fill(int fd, const char *front, size_t front_bytes, const rt_cache_file *file) {
-    bool good = write_all(fd, front, front_bytes) && write_all(fd, file->payload, file->payload_bytes) &&
-                !rt_cache_injected() && fsync(fd) == 0;
+    bool good = base_file_write_all(fd, front, front_bytes) &&
+                base_file_write_all(fd, file->payload, file->payload_bytes) && !base_file_injected() && fsync(fd) == 0;
     int saved = errno;
     flock(fd, LOCK_UN); /* a child of fork may hold a copy of the descriptor */
     if (close(fd) == 0 || !good)
@@ -214,14 +194,14 @@ static bool write_front(int folder, const char *name, const char *front, size_t 
     int fd = create_temporary(folder, name, temporary, sizeof temporary);
     if (fd < 0)
         return false;
-    if (!fill(fd, front, front_bytes, file) || rt_cache_injected() || renameat(folder, temporary, folder, name) != 0) {
+    if (!fill(fd, front, front_bytes, file) || base_file_injected() || renameat(folder, temporary, folder, name) != 0) {
         int saved = errno;
         unlinkat(folder, temporary, 0);
         errno = saved;
         return false;
     }
     /* some file systems cannot sync a folder */
-    return !rt_cache_injected() && (fsync(folder) == 0 || errno == EINVAL);
+    return !base_file_injected() && (fsync(folder) == 0 || errno == EINVAL);
 }
 
 bool rt_cache_file_write(int folder, const char *name, const rt_cache_file *file, int64_t *n_bytes) {

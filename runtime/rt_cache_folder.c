@@ -80,7 +80,7 @@ static bool make_folders(const char *path) {
         char end = *at == '/' ? '/' : 0;
         if (end)
             *at = 0;
-        good = !rt_cache_injected() && (mkdir(copy, 0700) == 0 || errno == EEXIST || errno == EISDIR);
+        good = !base_file_injected() && (mkdir(copy, 0700) == 0 || errno == EEXIST || errno == EISDIR);
         if (end)
             *at = end;
     }
@@ -91,7 +91,7 @@ static bool make_folders(const char *path) {
 }
 
 static int open_folder(const char *path) {
-    return rt_cache_injected() ? -1 : open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return base_file_injected() ? -1 : open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
 int rt_cache_folder_open(const tiga_cache *c, bool make, const char **why) {
@@ -100,7 +100,7 @@ int rt_cache_folder_open(const tiga_cache *c, bool make, const char **why) {
     if (fd < 0 && errno == ENOENT && make && make_folders(c->folder))
         fd = open_folder(c->folder);
     struct stat st;
-    if (fd >= 0 && (rt_cache_injected() || fstat(fd, &st) != 0 || !rt_cache_is_safe(&st, why))) {
+    if (fd >= 0 && (base_file_injected() || fstat(fd, &st) != 0 || !rt_cache_is_safe(&st, why))) {
         int saved = *why ? EACCES : errno;
         close(fd);
         errno = saved;
@@ -123,7 +123,7 @@ static void nap(int64_t ns) {
 /* Whether `name` is still the file that fd has open: the last holder removes it. */
 static bool is_current(int folder, const char *name, int fd) {
     struct stat mine, there;
-    return !rt_cache_injected() && fstat(fd, &mine) == 0 && fstatat(folder, name, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+    return !base_file_injected() && fstat(fd, &mine) == 0 && fstatat(folder, name, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
            mine.st_dev == there.st_dev && mine.st_ino == there.st_ino;
 }
 
@@ -136,7 +136,7 @@ static int64_t now_ns(clockid_t clock) {
 /* A holder that dies loses its lock; one that hangs must not stop the others for ever, and to build twice is no fault. */
 static rt_cache_lock_result wait_for(const tiga_cache *c, tiga_context *ctx, int fd, int64_t began, bool *waited) {
     for (int64_t pause = second_ns / 2000;;) {
-        if (!rt_cache_injected() && flock(fd, LOCK_EX | LOCK_NB) == 0)
+        if (!base_file_injected() && flock(fd, LOCK_EX | LOCK_NB) == 0)
             return RT_CACHE_LOCKED;
         if (errno == EINTR)
             continue;
@@ -162,7 +162,7 @@ rt_cache_lock_result rt_cache_lock(const tiga_cache *c, tiga_context *ctx, int f
     lock_name(path, name);
     int64_t began = now_ns(CLOCK_MONOTONIC);
     for (int tries = 0; tries < 1000; tries++) { /* each time somebody else had it and removed it */
-        *fd = rt_cache_injected() ? -1 : openat(folder, path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+        *fd = base_file_injected() ? -1 : openat(folder, path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
         if (*fd < 0)
             return RT_CACHE_NO_LOCK;
         rt_cache_lock_result r = wait_for(c, ctx, *fd, began, waited);
@@ -222,7 +222,7 @@ static bool add_item(int folder, const char *name, rt_cache_what what, base_str 
 bool rt_cache_scan(int folder, rt_cache_item **items, size_t *n) {
     *items = NULL;
     *n = 0;
-    int fd = rt_cache_injected() ? -1 : openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = base_file_injected() ? -1 : openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
     if (!d) {
         int saved = errno;
@@ -234,7 +234,7 @@ bool rt_cache_scan(int folder, rt_cache_item **items, size_t *n) {
     base_str list = {0};
     bool good = true;
     rt_cache_what what;
-    for (struct dirent *e; good && (errno = 0, e = rt_cache_injected() ? NULL : readdir(d));)
+    for (struct dirent *e; good && (errno = 0, e = base_file_injected() ? NULL : readdir(d));)
         if (classify(e->d_name, &what) && !add_item(folder, e->d_name, what, &list)) {
             errno = ENOMEM;
             good = false;
@@ -254,7 +254,7 @@ bool rt_cache_scan(int folder, rt_cache_item **items, size_t *n) {
 
 /* Holds the lock of the file while removing it, so its owner is dead or will notice. */
 static bool sweep_one(int folder, const rt_cache_item *item) {
-    int fd = rt_cache_injected() ? -1 : openat(folder, item->name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    int fd = base_file_injected() ? -1 : openat(folder, item->name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0)
         return false;
     bool gone =
@@ -292,7 +292,7 @@ static int64_t evict_from(int folder, rt_cache_item *items, size_t n, int64_t li
     for (size_t i = 0; i < n && bytes > target; i++) {
         if (items[i].what != RT_CACHE_ENTRY || !strcmp(items[i].name, keep))
             continue;
-        bool mine = !rt_cache_injected() && unlinkat(folder, items[i].name, 0) == 0;
+        bool mine = !base_file_injected() && unlinkat(folder, items[i].name, 0) == 0;
         *evicted += mine;
         if (mine || errno == ENOENT)
             bytes -= items[i].bytes;

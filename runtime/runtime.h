@@ -334,7 +334,6 @@ rt_cache_read rt_cache_file_read(int folder, const char *name, rt_cache_file *ou
 rt_cache_read rt_cache_file_peek(int folder, const char *name, rt_cache_file *out);
 bool rt_cache_file_write(int folder, const char *name, const rt_cache_file *file,
                          int64_t *n_bytes); /* false: errno; nothing is left behind */
-bool rt_cache_injected(void); /* a system call that must fail: errno is set */
 
 /* ---- rt_cache_folder.c: the folder ---------------------------------------------------------------------------------------------------------- */
 char *rt_cache_folder_choose(const char *wanted, bool *no_memory); /* absolute, base_free; "" when there is none */
