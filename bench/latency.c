@@ -2,7 +2,7 @@
  *
  *     latency cold                the first kernel of a process, then another
  *     latency disk FOLDER         the first of a process from the cache folder (filled before), and the second
- *     latency memory FOLDER       finding it in memory, beyond hashing the text
+ *     latency memory FOLDER       finding it in memory, hashing the text included
  *     latency launch              a prepared call on a graph of one row; and tiga_call
  *     latency noise               a loop that never changes, to see how busy the machine is */
 #include "tiga/jit.h"

@@ -133,7 +133,8 @@ static tiga_status find(tiga_context *ctx, tiga_cache *cache, request *r, blob *
                            .defines = o->defines,
                            .n_defines = o->n_defines};
     tiga_status status = TIGA_E_ARGUMENT;
-    if (!err.len && drv_key_init(&key, &parts) && !flags.failed && !nvrtc.failed)
+    bool complete = !flags.failed && !nvrtc.failed && !err.failed && !cpu.name.failed && !cpu.switches.failed;
+    if (!err.len && drv_key_init(&key, &parts) && complete)
         status = tiga_cache_get(cache, ctx, &(rt_cache_request){key.fields, key.n, &cache_ops, r}, &object, message);
     else if (!err.len)
         status = tiga_error_set(ctx, TIGA_E_MEMORY, "out of memory");

@@ -230,8 +230,13 @@ static int degrees(tiga_context *ctx, const tiga_field_info *f, bool incoming, c
         if (s)
             return drv_complain_status(ctx, s);
     }
+    int64_t least, most;
+    bool integer = integer_limits(f->dtype, &least, &most);
     for (int64_t k = 0; k < csr->n_dst; k++) {
         int64_t d = csr->offsets[k + 1] - csr->offsets[k];
+        if (integer && d > most)
+            return drv_complain(EXIT_INPUT, "'%s': a degree of %lld does not fit into %s", f->name, (long long)d,
+                                tiga_dtype_text(f->dtype));
         store(out->data, k, f->dtype, (double)d, d);
     }
     return EXIT_OK;

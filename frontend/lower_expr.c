@@ -74,7 +74,7 @@ static ir_id int_literal(fe_lower *l, const fe_expr *e, base_span span, bool min
     uint64_t limit = minus ? 0 - (uint64_t)least : (uint64_t)most, v = 0;
     for (uint32_t i = e->span.begin; i < e->span.end; i++) {
         uint64_t digit = (uint64_t)(l->c->source[i] - '0');
-        if (v > (limit - digit) / 10) {
+        if (digit > limit || v > (limit - digit) / 10) {
             fe_report(l->c, FE_E0211, span, "this number is too %s for %s", minus ? "small" : "large",
                       ir_dtype_text(t));
             return 0;

@@ -102,7 +102,7 @@ static bool is_current(const fe_context *c, const ir_func *f) {
 }
 
 /* From floats to 16-bit floats or complex numbers: left out silently, a part of the gradient would be missing. */
-const ir_op *fe_gradient_barrier(const ir_func *f, ir_id end) {
+const ir_op *fe_gradient_barrier(const ir_module *m, const ir_func *f, ir_id end) {
     for (ir_id id = 1; id < end; id++) {
         const ir_op *op = ir_at(f, id);
         bool narrow = ir_dtype_is_half(op->type.dtype) || ir_dtype_is_complex(op->type.dtype);
@@ -111,19 +111,12 @@ const ir_op *fe_gradient_barrier(const ir_func *f, ir_id end) {
             if (ir_dtype_is_float(a->type.dtype) && a->code != IR_CONST && op->code != IR_CALL)
                 return op;
         }
+        const ir_func *k = op->code == IR_CALL ? ir_func_find(m, ir_word(op, IR_ATTR_CALLEE), IR_LEVEL_KERNEL) : NULL;
+        const ir_op *inside = k ? fe_gradient_barrier(m, k, k->n_ops) : NULL;
+        if (inside)
+            return inside;
     }
     return NULL;
-}
-
-static const ir_op *barrier_of(const fe_context *c, const fe_gradient *g) {
-    const ir_op *found = fe_gradient_barrier(g->f, g->value);
-    for (ir_id id = 1; !found && id <= g->value; id++) {
-        const ir_op *op = ir_at(g->f, id);
-        const ir_func *k =
-            op->code == IR_CALL ? ir_func_find(c->module, ir_word(op, IR_ATTR_CALLEE), IR_LEVEL_KERNEL) : NULL;
-        found = k ? fe_gradient_barrier(k, k->n_ops) : NULL;
-    }
-    return found;
 }
 
 void fe_check_gradients(fe_context *c) {
@@ -133,7 +126,7 @@ void fe_check_gradients(fe_context *c) {
         const fe_gradient *g = &c->gradients[i];
         if (!is_current(c, g->f))
             continue;
-        const ir_op *barrier = barrier_of(c, g);
+        const ir_op *barrier = fe_gradient_barrier(c->module, g->f, g->value + 1);
         if (barrier) {
             base_diag *no =
                 fe_report(c, FE_E0321, g->span, "no gradient goes through %s yet", ir_dtype_text(barrier->type.dtype));

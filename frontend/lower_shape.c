@@ -101,6 +101,8 @@ static ir_id reshape_to(fe_lower *l, base_span span, ir_id x, ir_type type) {
 
 /* With one more axis of 1 at the end. */
 static ir_id with_axis(fe_lower *l, base_span span, ir_id x) {
+    if (!x)
+        return 0;
     ir_type t = *fe_type_at(l, x);
     if (t.rank == IR_MAX_RANK) {
         fe_report(l->c, FE_E0216, span, "more than %d dimensions", IR_MAX_RANK);
@@ -262,8 +264,8 @@ static ir_id lower_concat(fe_lower *l, const fe_expr *e, ir_dtype want) {
     if (!n || !fe_lower_unify(l, values, n, want, ids))
         return 0;
     for (size_t i = 0; i < n; i++)
-        if (fe_type_at(l, ids[i])->rank == 0)
-            ids[i] = with_axis(l, values[i]->span, ids[i]);
+        if (fe_type_at(l, ids[i])->rank == 0 && !(ids[i] = with_axis(l, values[i]->span, ids[i])))
+            return 0;
     ir_type type = *fe_type_at(l, ids[0]);
     if (!axis_of(l, e, &type, named, &axis))
         return 0;
@@ -344,6 +346,8 @@ static ir_id lower_cumsum(fe_lower *l, const fe_expr *e, const fe_expr **slots) 
 
 /* The mean over the last axis, which stays as an axis of 1. */
 static ir_id mean_of(fe_lower *l, base_span span, ir_id x) {
+    if (!x)
+        return 0;
     const ir_type *t = fe_type_at(l, x);
     uint32_t last = t->rank - 1;
     ir_id sum = fe_fold(l, span, IR_KIND_SUM, x, (int64_t)1 << last);

@@ -38,6 +38,7 @@ static bool reaches_any(const vjp *v, size_t param) {
 
 static bool check_wrt(const vjp *v) {
     bool ok = true;
+    const ir_op *op = fe_gradient_barrier(v->c->module, v->d->func, v->d->func->n_ops);
     for (size_t i = 0; i < v->e->n_wrt; i++) {
         const fe_symbol *s = &v->e->wrt[i];
         size_t p = find_param(v->d, s->name);
@@ -52,8 +53,7 @@ static bool check_wrt(const vjp *v) {
         } else if (!ir_dtype_is_float(v->d->func->params[p].type.dtype)) {
             fe_report(v->c, FE_E0323, s->span, "'%s' holds no floats", s->name->text);
             ok = false;
-        } else if (fe_gradient_barrier(v->d->func, v->d->func->n_ops)) {
-            const ir_op *op = fe_gradient_barrier(v->d->func, v->d->func->n_ops);
+        } else if (op) {
             fe_note_at(
                 v->c,
                 fe_report(v->c, FE_E0323, s->span, "no gradient goes through %s yet", ir_dtype_text(op->type.dtype)),
@@ -250,7 +250,7 @@ static void lower_export(fe_context *c, const fe_export *e) {
     fe_decl *d = e->name->decl;
     const char *text = base_arena_printf(c->arena, "%s_vjp", e->name->text);
     fe_name *name = fe_intern(c, text, strlen(text));
-    if (!d || d->kind == FE_TOK_FN) {
+    if (!d || (d->kind != FE_TOK_KERNEL && d->kind != FE_TOK_PROGRAM)) {
         fe_report(c, FE_E0323, e->name_span, "'%s' is no kernel and no program", e->name->text);
         return;
     }

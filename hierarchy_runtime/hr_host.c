@@ -37,6 +37,8 @@ static int32_t bind_result(void *frame, int32_t index, tiga_instance **out) {
 }
 
 static tiga_status allocate(hr_frame *f, tiga_instance *i) {
+    if (hr_pool_take(f, i))
+        return TIGA_OK;
     base_str what = {0};
     base_str_addf(&what, "%s: buffer '%s@%lld'", f->fn->name, i->name, (long long)i->version);
     const char *text = what.failed ? f->fn->name : base_str_text(&what);
@@ -69,7 +71,7 @@ static int32_t host_alloc(void *frame, const char *name, int64_t version, int32_
     i->version = version;
     i->tier = tier;
     i->bytes = bytes;
-    tiga_status status = hr_pool_take(f, i) ? TIGA_OK : allocate(f, i);
+    tiga_status status = allocate(f, i);
     if (status != TIGA_OK)
         hr_buffer_release(f, i);
     else

@@ -51,10 +51,15 @@ static bool any_yielded(const reach *r, const ir_op *yield) {
 static bool through_repeat(reach *r, const ir_op *op) {
     const ir_op *yield = ir_yield_of(r->f, op);
     for (uint32_t round = 0; round < op->n_args; round++) {
+        bool changed = false;
         for (uint32_t k = 1; k < op->n_args; k++) {
-            bool again = round && r->from[yield->args[k - 1]];
-            r->from[op->region->ops[k - 1]] |= r->from[op->args[k]] || again;
+            bool *carried = &r->from[op->region->ops[k - 1]];
+            bool now = r->from[op->args[k]] || (round && r->from[yield->args[k - 1]]);
+            changed |= now && !*carried;
+            *carried |= now;
         }
+        if (round && !changed)
+            break;
         walk(r, op->region);
     }
     return any_yielded(r, yield);

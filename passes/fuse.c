@@ -135,7 +135,6 @@ static bool is_edge_value(const fuse_pair *x, size_t result) {
 
 /* Every operand of the second that the first makes: read where it is known while the row, or the edge, is computed. */
 static bool find_uses(fuser *s, fuse_pair *x, bool *depends, const char **why) {
-    ir_dim sources;
     for (uint32_t i = 0; i < x->second.op->n_args; i++) {
         size_t result;
         if (!fuse_result_of(s->f.p, x->first.id, x->second.op->args[i], &result))
@@ -149,8 +148,7 @@ static bool find_uses(fuser *s, fuse_pair *x, bool *depends, const char **why) {
         } else if (role == IR_SRC || role == IR_NODE) {
             if (x->first.graph >= 0)
                 *why = "the second reads the result at other rows";
-            else if (graph_dim(s, x->second.graph, ir_transposed(x->second.kernel) ? "dst" : "src", &sources) &&
-                     sources == x->first.rows)
+            else /* of the sources' size, for it fits the parameter */
                 x->at_sources = true;
             x->at_rows |= role == IR_NODE;
         } else if ((role == IR_EDGE_FIELD) != is_edge_value(x, result)) {

@@ -3,7 +3,7 @@
  * A repeat of N rounds is run once more, in segments of about sqrt(N) rounds.  What a segment begins with is pushed on
  * the stack of the call; then, last segment first, a segment is run again with what each round begins with pushed, and
  * its rounds are gone through backwards, popping.  So at most about 2 sqrt(N) states are kept at a time, and the rounds
- * run two more times.  The body stands in the code four times, however many rounds there are.
+ * run three more times.  The body stands in the code four times (with a `while` five), however many rounds there are.
  *
  * A repeat that a `while` may leave is run once more before that, to count its rounds.
  *

@@ -36,7 +36,10 @@ def _processor():
 
 
 def _cache():
-    where = tg.cache.folder()
+    try:
+        where = tg.cache.folder()
+    except ValueError as error:
+        return str(error)
     if where is None:
         return "in memory only (TIGA_CACHE=off)"
     try:

@@ -115,9 +115,10 @@ def compile(source, /, *, file_name=None, cpu=None, opt_level=None, warnings_are
     finally:
         shown = _shown(library, result)
         library.tigac_result_free(result)
-    for text in shown if handle else ():
+    module = Module._take(handle)  # before a warning that somebody made an error
+    for text in shown:
         warnings.warn(text, CompileWarning, stacklevel=2)
-    return Module._take(handle)
+    return module
 
 
 def _diagnostics(library, result):
