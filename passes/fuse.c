@@ -146,9 +146,11 @@ static bool find_uses(fuser *s, fuse_pair *x, bool *depends, const char **why) {
         if (role == IR_PARAM_FIELD) {
             *why = "all of the first is needed for each row of the second";
         } else if (role == IR_SRC || role == IR_NODE) {
-            if (x->first.graph >= 0)
+            ir_dim sources; /* in IR that is not of the front end nobody may have named it */
+            bool known = graph_dim(s, x->second.graph, ir_transposed(x->second.kernel) ? "dst" : "src", &sources);
+            if (x->first.graph >= 0 || !known || sources != x->first.rows)
                 *why = "the second reads the result at other rows";
-            else /* of the sources' size, for it fits the parameter */
+            else
                 x->at_sources = true;
             x->at_rows |= role == IR_NODE;
         } else if ((role == IR_EDGE_FIELD) != is_edge_value(x, result)) {
