@@ -3,6 +3,8 @@
  * grad_rules.c     one operation: cotangent of the result to cotangents of the operands; kernels and programs alike
  * grad_shape.c     the same for operations that change shapes, and matmul
  * grad_reduce.c    the same for reductions over the edges of a row
+ * grad_states.c    reducers of the user: how the values of the state depend on one another
+ * grad_mixed.c     the same for them
  * grad_adjoint.c   one kernel: its operations and, behind them, the reverse sweep, in one function that is never run
  * grad_split.c     the kernels that are cut out of it: by rows, by sources (the transposed relation), totals
  * grad_call.c      the calls of those kernels in a program, in place of the gradient of a call
@@ -38,24 +40,48 @@ ir_id grad_fold_sum(ir_builder *b, ir_id v, uint64_t axes);    /* v itself when 
 
 /* ---- grad_reduce.c ---- */
 void grad_reduce_rule(grad_sink *s, ir_id id, ir_id ct);
-/* A user's reducer: value i of a state that is combined by itself, by a primitive kind; false: it is not. */
-bool grad_state_kind(const ir_func *f, const ir_op *combine, size_t i, ir_kind *kind);
-void grad_state_rule(grad_sink *s, ir_id get, ir_id ct);
+/* What reaches an edge's v: an equal part of ct where the edge has `tied`, 0 elsewhere; ct times the other edges' v. */
+ir_id grad_extreme(ir_builder *b, ir_id tied, ir_id v, ir_id ct);
+ir_id grad_product(ir_builder *b, ir_id v, ir_id ct);
+
+/* ---- grad_states.c ---- */
+typedef enum grad_way { GRAD_ALONE, GRAD_CHOSEN, GRAD_MIXED } grad_way;
+/* A reducer of the user: how each of the n values of its state is combined. */
+typedef struct grad_states {
+    const ir_func *f;
+    base_arena *scratch;
+    ir_id id; /* of the combine */
+    const ir_region *region;
+    size_t n;
+    grad_way *way;
+    ir_kind *kind; /* ALONE: sum, prod, min or max */
+    bool **uses; /* [i][j]: a derivative goes from value j, of either side, to the new value i */
+    bool **keys; /* CHOSEN: [i][j]: value j has a part in the choice */
+} grad_states;
+
+grad_states grad_states_of(const ir_func *f, ir_id combine, base_arena *scratch);
+const char *grad_states_refused(const grad_states *s); /* what it does that has no gradient here; NULL: all is well */
+bool grad_uses(const grad_states *s, size_t i, size_t j);
+
+/* ---- grad_mixed.c ---- */
+bool grad_in_circle(const grad_states *s, size_t i, size_t j); /* do i and j need one another, through others too? */
+/* ct: of the values of the row's state, 0: none. */
+void grad_states_rule(grad_sink *k, const grad_states *s, const ir_id *ct);
 
 /* ---- grad_adjoint.c ---- */
 /* What reaches one field of the kernel, by where it arises; 0: nothing. */
 typedef struct grad_field {
-    ir_id src;  /* per edge, to be summed at the source */
+    ir_id src; /* per edge, to be summed at the source */
     ir_id edge; /* per edge, as it is */
-    ir_id row;  /* per row, as it is; of params to be summed over the rows */
+    ir_id row; /* per row, as it is; of params to be summed over the rows */
 } grad_field;
 
 typedef struct grad_adjoint {
-    const ir_func *k;  /* the kernel */
-    ir_func *f;        /* its operations and the sweep; in no module's list once it is split */
+    const ir_func *k; /* the kernel */
+    ir_func *f; /* its operations and the sweep; in no module's list once it is split */
     grad_field *field; /* [k->n_params] */
     uint32_t *cotangent; /* [k->n_results]: parameter of f, UINT32_MAX: none */
-    uint32_t *known;     /* [k->n_results]: parameter of f that holds the result itself, a row field */
+    uint32_t *known; /* [k->n_results]: parameter of f that holds the result itself, a row field */
 } grad_adjoint;
 
 /* wanted: [n_params], given: [n_results] has a cotangent. */
@@ -82,10 +108,10 @@ typedef struct grad_parts {
 } grad_parts;
 
 typedef struct grad_kernels {
-    grad_kernel rows;   /* walks as the kernel does: row values the others need, and gradients per row */
+    grad_kernel rows; /* walks as the kernel does: row values the others need, and gradients per row */
     grad_kernel turned; /* walks the other way: gradients of sources, and of edges on the way */
     grad_kernel totals; /* gradients of params: sums over all rows */
-    grad_parts *parts;  /* [k->n_params] */
+    grad_parts *parts; /* [k->n_params] */
 } grad_kernels;
 
 grad_kernels grad_split(ir_module *m, const grad_adjoint *a, const char *name, base_arena *scratch);
@@ -115,9 +141,9 @@ typedef struct grad_sweep {
     ir_id *order;
     size_t n, cap;
     uint32_t n_ops;
-    bool *active;   /* depends on what is asked for */
-    bool pushed;    /* something active went onto the stack, so what comes off it is */
-    ir_id *ct;      /* cotangent so far, 0: none */
+    bool *active; /* depends on what is asked for */
+    bool pushed; /* something active went onto the stack, so what comes off it is */
+    ir_id *ct; /* cotangent so far, 0: none */
     ir_id **member; /* of a tuple: cotangents of its members */
 } grad_sweep;
 

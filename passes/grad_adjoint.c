@@ -12,6 +12,9 @@ typedef struct sweep {
     ir_id *row, *edge; /* by id of the kernel's own operations: contributions per row, per edge */
     bool *active;      /* depends on a wanted field */
     uint32_t n;        /* of them */
+    base_arena *scratch;
+    grad_states **states; /* by id of a combine */
+    ir_id **state_ct;     /* likewise: cotangents of the values of the state */
 } sweep;
 
 static void add_to(sweep *s, ir_id *place, ir_id value) {
@@ -31,17 +34,37 @@ static bool wanted(void *user, ir_id v) {
     return v < s->n && s->active[v];
 }
 
+static void find_states(sweep *s, const ir_func *k, ir_id combine) {
+    const ir_op *op = ir_at(k, combine);
+    grad_states *made = base_arena_alloc(s->scratch, sizeof *made);
+    *made = grad_states_of(s->b.f, combine, s->scratch);
+    s->states[combine] = made;
+    s->state_ct[combine] = base_arena_new_array(s->scratch, ir_id, made->n);
+    for (size_t i = 0; i < made->n; i++)
+        s->active[combine] |= s->active[op->args[made->n + i]] && ir_dtype_is_float(ir_at(k, op->args[i])->type.dtype);
+}
+
+/* Does value i of the state depend on what is lifted to it or, when it is mixed, to others? */
+static bool reaches_state(const sweep *s, const ir_func *k, ir_id combine, size_t i) {
+    const grad_states *t = s->states[combine];
+    for (size_t j = 0; j < t->n; j++)
+        if (s->active[ir_at(k, combine)->args[t->n + j]] &&
+            (i == j || (t->way[i] == GRAD_MIXED && t->way[j] == GRAD_MIXED)))
+            return true;
+    return false;
+}
+
 static void find_active(sweep *s, const ir_func *k, const bool *want) {
     for (size_t i = 0; i < k->body.n; i++) {
         ir_id id = k->body.ops[i];
         const ir_op *op = ir_at(k, id);
         if (op->code == IR_FIELD)
             s->active[id] = want[ir_int(op, IR_ATTR_FIELD, 0)] && ir_dtype_is_float(op->type.dtype);
-        if (op->code == IR_GET) { /* of a combine: a value of its state depends on what is lifted to it */
-            const ir_op *combine = ir_at(k, op->args[0]);
-            ir_id lifted = combine->args[combine->n_args / 2 + (size_t)ir_int(op, IR_ATTR_INDEX, 0)];
-            s->active[id] = s->active[lifted] && ir_dtype_is_float(op->type.dtype);
-        }
+        if (op->code == IR_COMBINE)
+            find_states(s, k, id);
+        if (op->code == IR_GET)
+            s->active[id] = ir_dtype_is_float(op->type.dtype) &&
+                            reaches_state(s, k, op->args[0], (size_t)ir_int(op, IR_ATTR_INDEX, 0));
         for (uint32_t a = 0; op->code != IR_GET && op->code != IR_COMBINE && a < op->n_args; a++)
             s->active[id] = s->active[id] || (s->active[op->args[a]] && ir_grad_flows(k, op, a));
     }
@@ -124,6 +147,8 @@ static void sweep_back(sweep *s, grad_adjoint *a) {
         ir_id id = a->k->body.ops[i];
         ir_id ct = s->active[id] ? cotangent_of(s, id) : 0;
         const ir_op *op = ir_at(s->b.f, id);
+        if (op->code == IR_COMBINE && s->active[id])
+            grad_states_rule(&sink, s->states[id], s->state_ct[id]);
         if (!ct)
             continue;
         if (op->code == IR_FIELD)
@@ -131,7 +156,7 @@ static void sweep_back(sweep *s, grad_adjoint *a) {
         else if (op->code == IR_REDUCE)
             grad_reduce_rule(&sink, id, ct);
         else if (op->code == IR_GET)
-            grad_state_rule(&sink, id, ct);
+            add_to(s, &s->state_ct[op->args[0]][ir_int(op, IR_ATTR_INDEX, 0)], ct);
         else
             grad_rule(&sink, id, ct);
     }
@@ -162,7 +187,10 @@ grad_adjoint grad_adjoint_of(ir_module *m, const ir_func *k, const bool *want, c
                .row = base_arena_new_array(scratch, ir_id, k->n_ops),
                .edge = base_arena_new_array(scratch, ir_id, k->n_ops),
                .active = base_arena_new_array(scratch, bool, k->n_ops),
-               .n = k->n_ops};
+               .n = k->n_ops,
+               .scratch = scratch,
+               .states = base_arena_new_array(scratch, grad_states *, k->n_ops),
+               .state_ct = base_arena_new_array(scratch, ir_id *, k->n_ops)};
     ir_func_remove(m, f);
     ir_erase(&f->body, f->body.n - 1); /* ret */
     find_active(&s, k, want);

@@ -118,16 +118,17 @@ static ir_id part_of_rows(const caller *c, size_t param, ir_id v) {
     return scalar ? grad_fold_sum(c->b, v, ((uint64_t)1 << ir_at(c->g->f, v)->type.rank) - 1) : v;
 }
 
-/* A state of a user's reducer whose values are mixed. */
-static bool has_mixed_state(const ir_func *k) {
+/* A reducer of the user's that no gradient goes through: what it does; NULL: there is none. */
+static const char *refused(const grad *g, const ir_func *k) {
     for (size_t i = 0; i < k->body.n; i++) {
-        const ir_op *op = ir_at(k, k->body.ops[i]);
-        ir_kind kind;
-        for (size_t n = 0; op->code == IR_COMBINE && n < op->n_args / 2; n++)
-            if (ir_dtype_is_float(ir_at(k, op->args[n])->type.dtype) && !grad_state_kind(k, op, n, &kind))
-                return true;
+        if (ir_at(k, k->body.ops[i])->code != IR_COMBINE)
+            continue;
+        grad_states s = grad_states_of(k, k->body.ops[i], g->scratch);
+        const char *why = grad_states_refused(&s);
+        if (why)
+            return why;
     }
-    return false;
+    return NULL;
 }
 
 bool grad_call(grad *g, ir_builder *b, ir_id id, const ir_id *cotangent, ir_id *out) {
@@ -146,12 +147,10 @@ bool grad_call(grad *g, ir_builder *b, ir_id id, const ir_id *cotangent, ir_id *
         ir_type t = result_type(&c, call, k, i);
         full[i] = given[i] ? grad_full(b, cotangent[i], &t) : 0;
     }
-    if (has_mixed_state(k)) {
-        base_str_addf(g->err,
-                      "program '%s': a gradient through a reducer whose states are not combined each by itself, with "
-                      "+, *, min or max, is not "
-                      "supported yet (kernel '%s')",
-                      g->f->name, k->name);
+    const char *why = refused(g, k);
+    if (why) {
+        base_str_addf(g->err, "program '%s': no gradient goes through a reducer that %s (kernel '%s')", g->f->name, why,
+                      k->name);
         return false;
     }
     const grad_kernels *ks = kernels_of(g, k, want, given);

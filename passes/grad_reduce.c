@@ -19,15 +19,13 @@ static ir_id count(ir_builder *b, ir_id condition, ir_id like) {
     return reduce(b, IR_KIND_SUM, grad_select(b, condition, grad_number(b, like, 1), grad_number(b, like, 0)));
 }
 
-/* Edges that tie share equally. */
-static ir_id extreme(ir_builder *b, ir_id id, ir_id v, ir_id ct) {
-    ir_id tied = grad_op2(b, IR_EQ, v, id);
+ir_id grad_extreme(ir_builder *b, ir_id tied, ir_id v, ir_id ct) {
     ir_id part = grad_op2(b, IR_DIV, ct, count(b, tied, v));
     return grad_select(b, tied, part, grad_number(b, v, 0));
 }
 
 /* The product of the other edges: of none of them is 0, or only this one is. */
-static ir_id product(ir_builder *b, ir_id v, ir_id ct) {
+ir_id grad_product(ir_builder *b, ir_id v, ir_id ct) {
     ir_id zero = grad_number(b, v, 0), one = grad_number(b, v, 1), is_zero = grad_op2(b, IR_EQ, v, zero);
     ir_id zeros = count(b, is_zero, v);
     ir_id rest = grad_op2(b, IR_MUL, ct, reduce(b, IR_KIND_PROD, grad_select(b, is_zero, one, v)));
@@ -82,10 +80,10 @@ void grad_reduce_rule(grad_sink *s, ir_id id, ir_id ct) {
         return;
     case IR_KIND_MIN:
     case IR_KIND_MAX:
-        s->add(s->user, op->args[0], op, extreme(b, id, op->args[0], ct));
+        s->add(s->user, op->args[0], op, grad_extreme(b, grad_op2(b, IR_EQ, op->args[0], id), op->args[0], ct));
         return;
     case IR_KIND_PROD:
-        s->add(s->user, op->args[0], op, product(b, op->args[0], ct));
+        s->add(s->user, op->args[0], op, grad_product(b, op->args[0], ct));
         return;
     case IR_KIND_LOGSUMEXP:
         s->add(s->user, op->args[0], op, grad_op2(b, IR_MUL, weight(b, op->args[0], id), ct));
@@ -109,35 +107,4 @@ void grad_reduce_rule(grad_sink *s, ir_id id, ir_id ct) {
         break;
     }
     BASE_BUG("no gradient rule for reduce %s", ir_kind_text(kind));
-}
-
-/* ---- reducers of the user whose states are combined each by itself ---- */
-bool grad_state_kind(const ir_func *f, const ir_op *combine, size_t i, ir_kind *kind) {
-    const ir_region *r = combine->region;
-    const ir_op *yield = ir_at(f, r->ops[r->n - 1]), *op = ir_at(f, yield->args[i]);
-    size_t n = combine->n_args / 2;
-    ir_id a = r->ops[i], b = r->ops[n + i];
-    if (op->n_args != 2 || !((op->args[0] == a && op->args[1] == b) || (op->args[0] == b && op->args[1] == a)))
-        return false;
-    for (ir_kind k = IR_KIND_SUM; k <= IR_KIND_MAX; k++)
-        if (ir_kind_opcode(k) == op->code) {
-            *kind = k;
-            return true;
-        }
-    return false;
-}
-
-void grad_state_rule(grad_sink *s, ir_id id, ir_id ct) {
-    ir_builder *b = s->b;
-    const ir_op *get = ir_at(b->f, id), *combine = ir_at(b->f, get->args[0]);
-    size_t i = (size_t)ir_int(get, IR_ATTR_INDEX, 0);
-    ir_id start = combine->args[i], v = combine->args[combine->n_args / 2 + i], value = ct;
-    ir_kind kind = IR_KIND_SUM;
-    b->span = get->span;
-    grad_state_kind(b->f, combine, i, &kind);
-    if (kind == IR_KIND_PROD)
-        value = product(b, v, grad_op2(b, IR_MUL, ct, start));
-    else if (kind != IR_KIND_SUM)
-        value = extreme(b, id, v, ct);
-    s->add(s->user, v, combine, value);
 }

@@ -29,6 +29,14 @@ static const char source[] =
     "    repeat rounds { y = y + rate * y * (1 - y) }\n"
     "    return y\n"
     "}\n"
+    "reducer top(key: f32, v: f32) -> f32 {\n"
+    "    state m: f32 = -inf, best: f32 = 0\n"
+    "    lift (key, v)\n"
+    "    combine (max(a.m, b.m), select(a.m >= b.m, a.best, b.best))\n"
+    "    finalize best + 0 * m\n"
+    "}\n"
+    "kernel best(src key: f32, src v: f32) -> f32 { return reduce top(src.key, src.v) }\n"
+    "export vjp best(key, v)\n"
     "export vjp grow(x, rate)\n"
     "export vjp weighted_sum(x, w)\n"
     "export vjp scalar_sum(x, w)\n"
@@ -154,6 +162,40 @@ static void ties(void) {
     tiga_graph_free(g);
 }
 
+/* Of edges with the highest key those share that have the value that was kept. */
+static void payload(void) {
+    tiga_graph *g = graph(2, 4, (int64_t[]){0, 5, 6}, (int64_t[]){0, 1, 2, 3, 1, 3});
+    float key[] = {1, 7, 7, 7}, v[] = {9, 4, 5, 4}, ct[] = {6, 1}, dkey[4], dv[4];
+    call("best_vjp", g, IN({"key", key, 1, {4}}, {"v", v, 1, {4}}, {"cotangent", ct, 1, {2}}), IN({"key", dkey, 1, {4}}, {"v", dv, 1, {4}}));
+    expect("payload dkey", dkey, 4, (float[]){0, 0, 0, 0});
+    expect("payload dv", dv, 4, (float[]){0, 4, 0, 3});
+    tiga_graph_free(g);
+}
+
+/* Reducers that no gradient goes through are errors that say why. */
+static void refused(const char *states, const char *lift, const char *combine, const char *finalize, const char *why) {
+    char text[1000];
+    tigac_options o = tigac_defaults();
+    tigac_result *r = NULL;
+    o.emit = TIGAC_EMIT(TIGAC_GRAPH_IR);
+    o.passes = "expand,grad";
+    snprintf(text, sizeof text, "reducer r(x: f32, y: f32) -> f32 {\nstate %s\nlift %s\ncombine %s\nfinalize %s\n}\n"
+                                "kernel k(src x: f32, edge y: f32) -> f32 { return reduce r(src.x, edge.y) }\nexport vjp k(x, y)\n",
+             states, lift, combine, finalize);
+    checks++;
+    if (tigac_compile(text, strlen(text), &o, &r) == TIGAC_OK || !strstr(*r->rendered ? r->rendered : r->error, why))
+        printf("FAIL refused: %s, not because it %s: %s\n", combine, why, *r->rendered ? r->rendered : r->error), failures++;
+    tigac_result_free(r);
+}
+
+static void refusals(void) {
+    refused("s: f32 = 1, t: f32 = 0", "(x, y)", "(a.s * b.s, a.t * b.s + b.t)", "t", "depends on the order of the edges");
+    refused("n: f32 = 0, t: f32 = 0", "(x, y)", "(a.n + b.n, select(a.n > 0, a.t, b.t))", "t + n", "chooses by values that the chosen edge does not keep");
+    refused("s: f32 = 0, t: f32 = 0", "(x, y)", "(a.s + b.s, a.s * b.s)", "t", "computes a state from the others alone");
+    refused("p: f32 = 1, q: f32 = 0, r: f32 = 0", "(x, y, y)", "(a.p * b.p + a.q * b.r + a.r * b.q, a.p * b.q + a.q * b.p + a.r * b.r, a.p * b.r + a.q * b.q + a.r * b.p)",
+            "p", "has more than two states that need one another");
+}
+
 static void kinks(void) {
     tiga_graph *g = graph(4, 4, (int64_t[]){0, 0, 0, 0, 0}, (int64_t[]){0});
     float x[] = {0, 1, -200, 200}, one[] = {1, 1, 1, 1}, none[] = {0, 0, 0, 0}, dx[4];
@@ -218,6 +260,8 @@ int main(void) {
     published_stencil();
     published_walk_through();
     ties();
+    payload();
+    refusals();
     kinks();
     zeros_in_a_product();
     memory();
