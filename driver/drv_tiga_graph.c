@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { O_SCALE, O_FACTOR, O_NODES, O_DEGREE, O_SEED, O_THREADS, O_JSON, O_HELP, O_H, O_COUNT };
+enum { O_SCALE, O_FACTOR, O_NODES, O_DEGREE, O_SEED, O_THREADS, O_TRANSPOSED, O_JSON, O_HELP, O_H, O_COUNT };
 
 static const drv_arg options[O_COUNT] = {
     [O_SCALE] = {"--scale", DRV_VALUE, "N", "2^N nodes"},
@@ -13,6 +13,8 @@ static const drv_arg options[O_COUNT] = {
     [O_DEGREE] = {"--degree", DRV_VALUE, "K", "uniform, local: the same as --edge-factor"},
     [O_SEED] = {"--seed", DRV_VALUE, "S", "rmat, uniform: same seed, same graph (1)"},
     [O_THREADS] = {"--threads", DRV_VALUE, "N", "threads (all cores)"},
+    [O_TRANSPOSED] = {"--transposed", DRV_FLAG, NULL,
+                      "import, generate: with the transposed relation and statistics, which gradients need"},
     [O_JSON] = {"--json", DRV_FLAG, NULL, "info: as JSON"},
     [O_HELP] = {"--help", DRV_FLAG, NULL, "this text"},
     [O_H] = {"-h", DRV_FLAG, NULL, NULL},
@@ -22,7 +24,7 @@ typedef struct graph_command {
     const char *operands[3]; /* the action and up to two names */
     int n_operands;
     int64_t scale, nodes, factor, seed, threads;
-    bool json, help;
+    bool json, help, transposed;
     base_str err;
 } graph_command;
 
@@ -40,6 +42,9 @@ static bool set(graph_command *c, int option, const char *value) {
         return drv_args_int("--seed", value, 0, INT64_MAX, &c->seed, &c->err);
     case O_THREADS:
         return drv_args_int("--threads", value, 1, 4096, &c->threads, &c->err);
+    case O_TRANSPOSED:
+        c->transposed = true;
+        return true;
     case O_JSON:
         c->json = true;
         return true;
@@ -62,7 +67,7 @@ static int help(const drv_args *args) {
     base_str text = {0};
     base_str_add(
         &text,
-        "usage: tiga graph import FROM TO.npz\n"
+        "usage: tiga graph import FROM TO.npz [--transposed]\n"
         "       tiga graph info FILE [--json]\n"
         "       tiga graph generate rmat --scale N [--edge-factor K] [--seed S] TO.npz\n"
         "       tiga graph generate uniform --nodes N --degree K [--seed S] TO.npz\n"
@@ -88,6 +93,11 @@ static tiga_status read_graph(tiga_context *ctx, const char *path, tiga_graph **
     return s;
 }
 
+static tiga_status write_graph(tiga_context *ctx, const graph_command *c, tiga_graph *g, const tiga_array *values) {
+    return c->transposed ? tiga_graph_write_snapshot(ctx, c->operands[2], g, values)
+                         : tiga_graph_write_npz(ctx, c->operands[2], g, values);
+}
+
 static int import(tiga_context *ctx, const graph_command *c) {
     int code = wants(c, 3, "two files: FROM TO.npz");
     if (code)
@@ -98,7 +108,7 @@ static int import(tiga_context *ctx, const graph_command *c) {
     tiga_status s = read_graph(ctx, c->operands[1], &g, &values);
     bool was_read = !s;
     if (!s)
-        s = tiga_graph_write_npz(ctx, c->operands[2], g, values.data ? &values : NULL);
+        s = write_graph(ctx, c, g, values.data ? &values : NULL);
     if (!s) {
         const tiga_csr *csr = tiga_graph_csr(g);
         fprintf(stderr, "%s: %lld rows, %lld columns, %lld edges in %.2f s\n", c->operands[2], (long long)csr->n_dst,
@@ -109,6 +119,27 @@ static int import(tiga_context *ctx, const graph_command *c) {
     if (!s)
         return EXIT_OK;
     return was_read ? drv_complain_output(ctx, s) : drv_complain_status(ctx, s);
+}
+
+/* Without the empty classes at the end. */
+static int degree_classes(const tiga_graph_stats *t) {
+    int n = 64;
+    while (n > 0 && !t->degrees[n - 1])
+        n--;
+    return n;
+}
+
+static void add_degrees(base_str *s, const tiga_graph_stats *t) {
+    for (int k = 0; k < degree_classes(t); k++) {
+        base_str range = {0};
+        if (k < 2)
+            base_str_addf(&range, "%d", k);
+        else
+            base_str_addf(&range, "%lld .. %lld", 1LL << (k - 1), (long long)((1ULL << k) - 1));
+        if (t->degrees[k])
+            base_str_addf(s, "rows of degree       %-16s %lld\n", base_str_text(&range), (long long)t->degrees[k]);
+        base_str_fini(&range);
+    }
 }
 
 static void print_info(const graph_command *c, const tiga_graph_stats *t, const tiga_csr *csr,
@@ -125,7 +156,10 @@ static void print_info(const graph_command *c, const tiga_graph_stats *t, const 
         base_str_addf(&s, "\"self_loops\": %lld, \"duplicate_edges\": %lld, \"column_bits\": %lld, \"bytes\": %lld, ",
                       (long long)t->self_loops, (long long)t->duplicate_edges, (long long)csr->source_bits,
                       (long long)t->bytes);
-        base_str_addf(&s, "\"values\": %s%s%s}\n", dtype ? "\"" : "", dtype ? dtype : "null", dtype ? "\"" : "");
+        base_str_addf(&s, "\"transposed\": %s, \"degrees\": [", t->transposed ? "true" : "false");
+        for (int k = 0; k < degree_classes(t); k++)
+            base_str_addf(&s, "%s%lld", k ? ", " : "", (long long)t->degrees[k]);
+        base_str_addf(&s, "], \"values\": %s%s%s}\n", dtype ? "\"" : "", dtype ? dtype : "null", dtype ? "\"" : "");
     } else {
         base_str_addf(&s, "rows (destinations)  %lld\ncolumns (sources)    %lld\nedges                %lld\n",
                       (long long)t->n_dst, (long long)t->n_src, (long long)t->n_edges);
@@ -133,8 +167,10 @@ static void print_info(const graph_command *c, const tiga_graph_stats *t, const 
                       t->mean_degree, (long long)t->max_degree, (long long)t->empty_rows);
         base_str_addf(&s, "self loops           %lld\nduplicate edges      %lld\nvalues               %s\n",
                       (long long)t->self_loops, (long long)t->duplicate_edges, dtype ? dtype : "none");
+        base_str_addf(&s, "transposed relation  %s\n", t->transposed ? "in the file" : "not in the file");
         base_str_addf(&s, "memory               %.1f MiB, %lld-bit columns\n", (double)t->bytes / (1 << 20),
                       (long long)csr->source_bits);
+        add_degrees(&s, t);
     }
     fputs(base_str_text(&s), stdout);
     base_str_fini(&s);
@@ -182,7 +218,7 @@ static int generate(tiga_context *ctx, const graph_command *c) {
     code = make(ctx, c, &g);
     if (code)
         return code;
-    tiga_status s = tiga_graph_write_npz(ctx, c->operands[2], g, NULL);
+    tiga_status s = write_graph(ctx, c, g, NULL);
     tiga_graph_free(g);
     return s ? drv_complain_output(ctx, s) : EXIT_OK;
 }

@@ -197,7 +197,8 @@ static int32_t find_graph(hr_frame *f, const tiga_kernel_code *code, int32_t gra
         return fail_step(f, "launch of", &(tiga_instance){.name = code->name}, "it walks edges and has no graph");
     l->graph = f->graph_of[index];
     if (code->walks_edges == 2) {
-        tiga_status status = rt_graph_transposed(f->ctx, f->handle_of[index], &l->graph, &l->edge_of);
+        tiga_status status =
+            rt_graph_transposed(f->ctx, f->handle_of[index], &l->graph, &l->edge_of, &f->stats.transposes);
         if (status != TIGA_OK)
             return keep(f, status);
     }

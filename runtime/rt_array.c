@@ -221,6 +221,21 @@ static void convert_task(void *arg, int64_t task, int thread) {
         convert_one(c, whole, i);
 }
 
+tiga_status rt_array_convert(tiga_context *ctx, const tiga_array *a, int32_t dtype, tiga_array *out) {
+    tiga_array made;
+    tiga_status status = tiga_array_new(ctx, dtype, a->rank, a->shape, &made);
+    if (status != TIGA_OK)
+        return status;
+    int64_t n_bytes = tiga_array_bytes(a), n = n_bytes / tiga_dtype_bytes(a->dtype), n_tasks = rt_n_tasks(n, 1 << 18);
+    convert c = {a->data, made.data, a->dtype, dtype, n, n_tasks};
+    if (!rt_parallel_for(ctx, 0, n_tasks, convert_task, &c)) {
+        tiga_array_free(&made);
+        return rt_fail(ctx, TIGA_E_INTERRUPTED, "tiga_array_convert: interrupted");
+    }
+    *out = made;
+    return TIGA_OK;
+}
+
 tiga_status tiga_array_convert(tiga_context *ctx, const tiga_array *a, int32_t dtype, tiga_array *out) {
     int64_t n_bytes;
     if (!a || !out)
@@ -233,16 +248,5 @@ tiga_status tiga_array_convert(tiga_context *ctx, const tiga_array *a, int32_t d
         return rt_fail(ctx, TIGA_E_TYPE, "tiga_array_convert: complex numbers (%s) cannot become %s",
                        tiga_dtype_text(a->dtype), tiga_dtype_text(dtype));
     rt_begin(ctx);
-    tiga_array made;
-    tiga_status status = tiga_array_new(ctx, dtype, a->rank, a->shape, &made);
-    if (status != TIGA_OK)
-        return status;
-    int64_t n = n_bytes / tiga_dtype_bytes(a->dtype), n_tasks = rt_n_tasks(n, 1 << 18);
-    convert c = {a->data, made.data, a->dtype, dtype, n, n_tasks};
-    if (!rt_parallel_for(ctx, 0, n_tasks, convert_task, &c)) {
-        tiga_array_free(&made);
-        return rt_fail(ctx, TIGA_E_INTERRUPTED, "tiga_array_convert: interrupted");
-    }
-    *out = made;
-    return TIGA_OK;
+    return rt_array_convert(ctx, a, dtype, out);
 }

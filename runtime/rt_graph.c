@@ -148,8 +148,7 @@ static void narrow_task(void *arg, int64_t task, int thread) {
     }
 }
 
-/* Copies the arrays of a valid relation, sources as narrow as they can be. */
-static tiga_status copy_csr(tiga_context *ctx, const tiga_csr *from, tiga_graph **out) {
+tiga_status rt_graph_copy(tiga_context *ctx, const tiga_csr *from, tiga_graph **out) {
     tiga_csr csr = *from;
     void *offsets = NULL, *sources = NULL;
     csr.source_bits = rt_bits_for(csr.n_src);
@@ -213,7 +212,7 @@ tiga_status tiga_graph_from_csr(tiga_context *ctx, int64_t n_dst, int64_t n_src,
     status = rt_check_sources(ctx, who, &csr);
     if (status != TIGA_OK)
         return status;
-    return mode == TIGA_COPY ? copy_csr(ctx, &csr, out) : rt_graph_take(ctx, csr, NULL, NULL, out);
+    return mode == TIGA_COPY ? rt_graph_copy(ctx, &csr, out) : rt_graph_take(ctx, csr, NULL, NULL, out);
 }
 
 /* ---- from edges ---- */

@@ -1,5 +1,5 @@
 /* SciPy's .npz: a zip of indptr, indices, data, shape and format.  Only csr, which is our own order: row i holds the
- * sources of destination i.  Written members are stored, not deflated: they are read at the speed of the disk. */
+ * sources of destination i.  rt_npz_write.c may have added what would have to be computed otherwise (rt_snapshot.c). */
 #include "runtime/runtime.h"
 
 #include <string.h>
@@ -132,7 +132,7 @@ static tiga_status load_matrix(tiga_context *ctx, zip_t *z, const char *path, ma
     if (status == TIGA_OK)
         status = load_vector(ctx, z, path, "indices.npy", &m->indices);
     if (status == TIGA_OK)
-        status = tiga_array_convert(ctx, &m->indptr, TIGA_I64, &m->offsets);
+        status = rt_array_convert(ctx, &m->indptr, TIGA_I64, &m->offsets);
     return status;
 }
 
@@ -151,8 +151,7 @@ static tiga_status make_graph(tiga_context *ctx, const char *path, matrix *m, ti
     if (status != TIGA_OK)
         return status;
     if (csr.source_bits != rt_bits_for(csr.n_src)) /* narrowed (or widened) into arrays of its own */
-        return tiga_graph_from_csr(ctx, csr.n_dst, csr.n_src, offsets, csr.sources, (int)csr.source_bits, TIGA_COPY,
-                                   out);
+        return rt_graph_copy(ctx, &csr, out);
     status = rt_graph_take(ctx, csr, m->offsets.data, m->indices.data, out);
     m->offsets.owned = m->indices.owned = 0;
     return status;
@@ -199,6 +198,78 @@ static tiga_status load_values(tiga_context *ctx, zip_t *z, const char *path, co
     return status;
 }
 
+/* ---- what rt_npz_write.c may have added ---- */
+static tiga_status load_exact(tiga_context *ctx, zip_t *z, const char *path, const char *name, int64_t n,
+                              tiga_array *out) {
+    tiga_status status = load_vector(ctx, z, path, name, out);
+    if (status == TIGA_OK && out->shape[0] != n)
+        status = rt_fail(ctx, TIGA_E_FORMAT, "%s (%s): %lld elements, this graph needs %lld", path, name,
+                         (long long)out->shape[0], (long long)n);
+    return status;
+}
+
+/* The same, and of the one element type that the graph has in memory. */
+static tiga_status load_typed(tiga_context *ctx, zip_t *z, const char *path, const char *name, int32_t dtype, int64_t n,
+                              tiga_array *out) {
+    tiga_status status = load_exact(ctx, z, path, name, n, out);
+    if (status == TIGA_OK && out->dtype != dtype)
+        status = rt_fail(ctx, TIGA_E_TYPE, "%s (%s): %s elements, this graph needs %s", path, name,
+                         tiga_dtype_text(out->dtype), tiga_dtype_text(dtype));
+    return status;
+}
+
+static tiga_status load_edges(tiga_context *ctx, zip_t *z, const char *path, int64_t n, tiga_array *out) {
+    tiga_array narrow;
+    tiga_status status = load_exact(ctx, z, path, RT_NPZ_EDGE_OF, n, &narrow);
+    if (status == TIGA_OK && narrow.dtype == TIGA_I64) {
+        *out = narrow;
+        return TIGA_OK;
+    }
+    if (status == TIGA_OK)
+        status = rt_array_convert(ctx, &narrow, TIGA_I64, out);
+    tiga_array_free(&narrow);
+    return status;
+}
+
+/* All of the members, or none. */
+static tiga_status find_snapshot(tiga_context *ctx, zip_t *z, const char *path, bool *found) {
+    static const char *const names[] = {RT_NPZ_OFFSETS, RT_NPZ_SOURCES, RT_NPZ_EDGE_OF, RT_NPZ_FIGURES};
+    const char *have = NULL, *lacks = NULL;
+    for (int i = 0; i < 4; i++)
+        *(zip_name_locate(z, names[i], 0) < 0 ? &lacks : &have) = names[i];
+    *found = have != NULL;
+    if (have && lacks)
+        return rt_fail(ctx, TIGA_E_FORMAT, "%s: has a member '%s', but no '%s'", path, have, lacks);
+    return TIGA_OK;
+}
+
+static tiga_status load_snapshot(tiga_context *ctx, zip_t *z, const char *path, tiga_graph *g) {
+    bool found;
+    const tiga_csr *c = &g->csr;
+    tiga_array offsets = {0}, sources = {0}, edge_of = {0}, figures = {0};
+    int32_t row_type = rt_bits_for(c->n_dst) == 32 ? TIGA_I32 : TIGA_I64;
+    tiga_status status = find_snapshot(ctx, z, path, &found);
+    if (status != TIGA_OK || !found)
+        return status;
+    status = load_typed(ctx, z, path, RT_NPZ_OFFSETS, TIGA_I64, c->n_src + 1, &offsets);
+    if (status == TIGA_OK)
+        status = load_typed(ctx, z, path, RT_NPZ_SOURCES, row_type, c->n_edges, &sources);
+    if (status == TIGA_OK)
+        status = load_edges(ctx, z, path, c->n_edges, &edge_of);
+    if (status == TIGA_OK)
+        status = load_typed(ctx, z, path, RT_NPZ_FIGURES, TIGA_I64, RT_FIGURES, &figures);
+    rt_snapshot s = {offsets.data, sources.data, edge_of.data, figures.data};
+    if (status == TIGA_OK)
+        status = rt_snapshot_adopt(ctx, path, g, &s);
+    if (status == TIGA_OK)
+        offsets.owned = sources.owned = edge_of.owned = 0;
+    tiga_array_free(&offsets);
+    tiga_array_free(&sources);
+    tiga_array_free(&edge_of);
+    tiga_array_free(&figures);
+    return status;
+}
+
 static tiga_status parse(tiga_context *ctx, zip_t *z, const char *path, tiga_graph **out, tiga_array *values) {
     matrix m;
     memset(&m, 0, sizeof m);
@@ -208,14 +279,18 @@ static tiga_status parse(tiga_context *ctx, zip_t *z, const char *path, tiga_gra
         status = make_graph(ctx, path, &m, &g);
     if (status == TIGA_OK)
         status = values ? load_values(ctx, z, path, &m, g->csr.n_edges, values) : peek_values(ctx, z, path, &m);
+    if (status == TIGA_OK)
+        status = load_snapshot(ctx, z, path, g);
     tiga_array_free(&m.shape);
     tiga_array_free(&m.indptr);
     tiga_array_free(&m.indices);
     tiga_array_free(&m.offsets);
-    if (status != TIGA_OK)
+    if (status != TIGA_OK) {
         tiga_graph_free(g);
-    else
+        tiga_array_free(values);
+    } else {
         *out = g;
+    }
     return status;
 }
 
@@ -233,105 +308,5 @@ tiga_status rt_npz_parse(tiga_context *ctx, const rt_text *t, tiga_graph **out, 
         zip_discard(z);
     }
     zip_error_fini(&error);
-    return status;
-}
-
-/* ---- writing ---- */
-typedef struct output {
-    rt_zip_member members[RT_ZIP_MEMBERS];
-    tiga_array offsets, ones;
-} output;
-
-static void set_text(rt_zip_member *m) { /* array(b'csr') */
-    const char *dict = "{'descr': '|S3', 'fortran_order': False, 'shape': (), }";
-    char first[10] = "\x93NUMPY\x01";
-    size_t length = 118; /* 10 + 118 is a multiple of 64 */
-    first[8] = (char)length;
-    m->name = "format.npy";
-    m->data = "csr";
-    m->n = 3;
-    base_str_add_n(&m->head, first, 10);
-    base_str_add(&m->head, dict);
-    for (size_t i = strlen(dict); i + 1 < length; i++)
-        base_str_add(&m->head, " ");
-    base_str_add(&m->head, "\n");
-}
-
-static void set_array(rt_zip_member *m, const char *name, const tiga_array *a) {
-    m->name = name;
-    m->data = a->data;
-    m->n = tiga_array_bytes(a);
-    m->head.failed |= !rt_npy_write_header(&m->head, a->dtype, a->rank, a->shape);
-}
-
-/* SciPy wants indptr and indices of one type; int32 when both fit. */
-static tiga_status prepare(tiga_context *ctx, const tiga_csr *c, bool narrow, bool ones, output *o) {
-    tiga_status status = TIGA_OK;
-    if (narrow) {
-        int64_t n = c->n_dst + 1;
-        tiga_array wide = tiga_array_borrow((void *)(uintptr_t)c->offsets, TIGA_I64, 1, &n);
-        status = tiga_array_convert(ctx, &wide, TIGA_I32, &o->offsets);
-    }
-    if (status == TIGA_OK && ones) {
-        status = tiga_array_new(ctx, TIGA_F32, 1, &c->n_edges, &o->ones);
-        for (int64_t i = 0; status == TIGA_OK && i < c->n_edges; i++)
-            ((float *)o->ones.data)[i] = 1.0F;
-    }
-    return status;
-}
-
-static tiga_status write_archive(tiga_context *ctx, const char *path, const tiga_csr *c, const tiga_array *values,
-                                 output *o) {
-    bool narrow = c->source_bits == 32 && c->n_edges <= INT32_MAX && c->n_dst <= INT32_MAX;
-    tiga_array wide_sources = {0};
-    tiga_status status = prepare(ctx, c, narrow, !values, o);
-    int64_t shape[2] = {c->n_dst, c->n_src}, n_offsets = c->n_dst + 1, two = 2;
-    tiga_array sources =
-        tiga_array_borrow((void *)(uintptr_t)c->sources, c->source_bits == 32 ? TIGA_I32 : TIGA_I64, 1, &c->n_edges);
-    if (status == TIGA_OK && !narrow && c->source_bits == 32) {
-        status = tiga_array_convert(ctx, &sources, TIGA_I64, &wide_sources);
-        sources = wide_sources;
-    }
-    tiga_array offsets =
-        narrow ? o->offsets : tiga_array_borrow((void *)(uintptr_t)c->offsets, TIGA_I64, 1, &n_offsets);
-    tiga_array sizes = tiga_array_borrow(shape, TIGA_I64, 1, &two);
-    if (status == TIGA_OK) {
-        set_array(&o->members[0], "indices.npy", &sources);
-        set_array(&o->members[1], "indptr.npy", &offsets);
-        set_text(&o->members[2]);
-        set_array(&o->members[3], "shape.npy", &sizes);
-        set_array(&o->members[4], "data.npy", values ? values : &o->ones);
-        status = rt_zip_write(ctx, path, o->members, RT_ZIP_MEMBERS, 0);
-    }
-    tiga_array_free(&wide_sources);
-    return status;
-}
-
-static tiga_status check_values(tiga_context *ctx, const tiga_csr *c, const tiga_array *a) {
-    base_str s = {0};
-    if (rt_dtype_valid(a->dtype) && a->rank == 1 && a->shape[0] == c->n_edges && (a->data || !c->n_edges))
-        return TIGA_OK;
-    rt_shape_text(&s, a->dtype, a->rank, a->shape);
-    tiga_status status =
-        rt_fail(ctx, TIGA_E_TYPE, "tiga_graph_write_npz: values must have one element for each of %lld edges, not %s",
-                (long long)c->n_edges, base_str_text(&s));
-    base_str_fini(&s);
-    return status;
-}
-
-tiga_status tiga_graph_write_npz(tiga_context *ctx, const char *path, tiga_graph *g, const tiga_array *values) {
-    if (!ctx || !path || !g)
-        return rt_fail(ctx, TIGA_E_ARGUMENT, "tiga_graph_write_npz: an argument is NULL");
-    rt_begin(ctx);
-    tiga_status status = values ? check_values(ctx, &g->csr, values) : TIGA_OK;
-    if (status != TIGA_OK)
-        return status;
-    output o;
-    memset(&o, 0, sizeof o);
-    status = write_archive(ctx, path, &g->csr, values, &o);
-    for (int i = 0; i < RT_ZIP_MEMBERS; i++)
-        base_str_fini(&o.members[i].head);
-    tiga_array_free(&o.offsets);
-    tiga_array_free(&o.ones);
     return status;
 }

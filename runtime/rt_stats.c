@@ -4,18 +4,55 @@
 
 #include <string.h>
 
-typedef struct tally {
+/* ---- what the offsets tell ---- */
+typedef struct rows {
     const tiga_csr *csr;
-    int64_t n_tasks, mark_bits;
-    void *marks; /* [threads][n_src]: row + 1 of the last visit */
-    _Atomic int64_t max_degree, empty_rows, self_loops, duplicates;
-} tally;
+    int64_t n_tasks;
+    _Atomic int64_t max_degree, degrees[64];
+} rows;
 
 static void atomic_max(_Atomic int64_t *place, int64_t value) {
     int64_t old = atomic_load(place);
     while (value > old && !atomic_compare_exchange_weak(place, &old, value)) {
     }
 }
+
+static void rows_task(void *arg, int64_t task, int thread) {
+    (void)thread;
+    rows *w = arg;
+    int64_t begin, end, max = 0, degrees[64] = {0};
+    rt_task_range(w->csr->n_dst, w->n_tasks, task, &begin, &end);
+    for (int64_t r = begin; r < end; r++) {
+        int64_t degree = w->csr->offsets[r + 1] - w->csr->offsets[r];
+        max = degree > max ? degree : max;
+        degrees[degree ? 64 - __builtin_clzll((unsigned long long)degree) : 0]++;
+    }
+    atomic_max(&w->max_degree, max);
+    for (int k = 0; k < 64; k++)
+        if (degrees[k])
+            atomic_fetch_add(&w->degrees[k], degrees[k]);
+}
+
+tiga_status rt_stats_of_rows(tiga_context *ctx, const char *where, const tiga_csr *csr, tiga_graph_stats *out) {
+    rows w = {.csr = csr, .n_tasks = rt_n_tasks(csr->n_dst, 1 << 14)};
+    if (!rt_parallel_for(ctx, 0, w.n_tasks, rows_task, &w))
+        return rt_fail(ctx, TIGA_E_INTERRUPTED, "%s: interrupted", where);
+    *out = (tiga_graph_stats){.n_dst = csr->n_dst, .n_src = csr->n_src, .n_edges = csr->n_edges};
+    out->max_degree = w.max_degree;
+    out->empty_rows = w.degrees[0];
+    out->mean_degree = csr->n_dst ? (double)csr->n_edges / (double)csr->n_dst : 0;
+    for (int k = 0; k < 64; k++)
+        out->degrees[k] = w.degrees[k];
+    return TIGA_OK;
+}
+
+/* ---- what the edges tell ---- */
+typedef struct tally {
+    const tiga_csr *csr;
+    int64_t n_tasks, mark_bits;
+    void *marks; /* [threads][n_src]: row + 1 of the last visit */
+    _Atomic int64_t self_loops, duplicates;
+} tally;
 
 /* true: this source was marked by this row before */
 static inline bool visit(const tally *w, int thread, int64_t row, int64_t source) {
@@ -33,21 +70,15 @@ static inline bool visit(const tally *w, int thread, int64_t row, int64_t source
 static void tally_task(void *arg, int64_t task, int thread) {
     tally *w = arg;
     const tiga_csr *c = w->csr;
-    int64_t begin, end, max = 0, empty = 0, loops = 0, twice = 0;
+    int64_t begin, end, loops = 0, twice = 0;
     bool square = c->n_dst == c->n_src;
     rt_task_range(c->n_dst, w->n_tasks, task, &begin, &end);
-    for (int64_t r = begin; r < end; r++) {
-        int64_t degree = c->offsets[r + 1] - c->offsets[r];
-        max = degree > max ? degree : max;
-        empty += degree == 0;
+    for (int64_t r = begin; r < end; r++)
         for (int64_t e = c->offsets[r]; e < c->offsets[r + 1]; e++) {
             int64_t s = c->source_bits == 32 ? ((const int32_t *)c->sources)[e] : ((const int64_t *)c->sources)[e];
             loops += square && s == r;
             twice += visit(w, thread, r, s);
         }
-    }
-    atomic_max(&w->max_degree, max);
-    atomic_fetch_add(&w->empty_rows, empty);
     atomic_fetch_add(&w->self_loops, loops);
     atomic_fetch_add(&w->duplicates, twice);
 }
@@ -58,21 +89,19 @@ static tiga_status compute(tiga_context *ctx, tiga_graph *g) {
     int threads = ctx->threads; /* marks may take as much memory as the graph, not more, beyond one thread */
     while (threads > 1 && c->n_src > (c->n_edges + c->n_dst) / threads)
         threads--;
-    tiga_status status =
-        rt_mem_take(ctx, threads * c->n_src, w.mark_bits / 8, true, "counting duplicate edges", &w.marks);
+    tiga_graph_stats stats;
+    tiga_status status = rt_stats_of_rows(ctx, "tiga_graph_get_stats", c, &stats);
+    if (status == TIGA_OK)
+        status = rt_mem_take(ctx, threads * c->n_src, w.mark_bits / 8, true, "counting duplicate edges", &w.marks);
     if (status == TIGA_OK && !rt_parallel_for(ctx, threads, w.n_tasks, tally_task, &w))
         status = rt_fail(ctx, TIGA_E_INTERRUPTED, "tiga_graph_get_stats: interrupted");
     rt_mem_free(w.marks);
-    if (status == TIGA_OK)
-        g->stats = (tiga_graph_stats){.n_dst = c->n_dst,
-                                      .n_src = c->n_src,
-                                      .n_edges = c->n_edges,
-                                      .max_degree = w.max_degree,
-                                      .empty_rows = w.empty_rows,
-                                      .self_loops = w.self_loops,
-                                      .duplicate_edges = w.duplicates,
-                                      .mean_degree = c->n_dst ? (double)c->n_edges / (double)c->n_dst : 0};
-    return status;
+    if (status != TIGA_OK)
+        return status;
+    stats.self_loops = w.self_loops;
+    stats.duplicate_edges = w.duplicates;
+    g->stats = stats;
+    return TIGA_OK;
 }
 
 static int64_t held_bytes(const tiga_graph *g) {
@@ -85,10 +114,7 @@ static int64_t held_bytes(const tiga_graph *g) {
     return bytes;
 }
 
-tiga_status tiga_graph_get_stats(tiga_context *ctx, tiga_graph *g, tiga_graph_stats *out) {
-    if (!ctx || !g || !out)
-        return rt_fail(ctx, TIGA_E_ARGUMENT, "tiga_graph_get_stats: an argument is NULL");
-    rt_begin(ctx);
+tiga_status rt_graph_stats(tiga_context *ctx, tiga_graph *g, tiga_graph_stats *out) {
     tiga_status status = TIGA_OK;
     pthread_mutex_lock(&g->lock);
     if (!g->has_stats) {
@@ -97,6 +123,14 @@ tiga_status tiga_graph_get_stats(tiga_context *ctx, tiga_graph *g, tiga_graph_st
     }
     *out = g->stats;
     out->bytes = held_bytes(g);
+    out->transposed = g->has_transposed;
     pthread_mutex_unlock(&g->lock);
     return status;
+}
+
+tiga_status tiga_graph_get_stats(tiga_context *ctx, tiga_graph *g, tiga_graph_stats *out) {
+    if (!ctx || !g || !out)
+        return rt_fail(ctx, TIGA_E_ARGUMENT, "tiga_graph_get_stats: an argument is NULL");
+    rt_begin(ctx);
+    return rt_graph_stats(ctx, g, out);
 }

@@ -65,15 +65,18 @@ tiga_status tiga_graph_transposed(tiga_context *ctx, tiga_graph *g, const tiga_c
     if (!ctx || !g)
         return rt_fail(ctx, TIGA_E_ARGUMENT, "tiga_graph_transposed: an argument is NULL");
     rt_begin(ctx);
-    return rt_graph_transposed(ctx, g, out, edge_of);
+    return rt_graph_transposed(ctx, g, out, edge_of, NULL);
 }
 
-tiga_status rt_graph_transposed(tiga_context *ctx, tiga_graph *g, const tiga_csr **out, const int64_t **edge_of) {
+tiga_status rt_graph_transposed(tiga_context *ctx, tiga_graph *g, const tiga_csr **out, const int64_t **edge_of,
+                                int64_t *built) {
     tiga_status status = TIGA_OK;
     pthread_mutex_lock(&g->lock);
     if (!g->has_transposed) {
         status = build(ctx, &g->csr, &g->transposed, &g->edge_of);
         g->has_transposed = status == TIGA_OK;
+        if (built)
+            ++*built;
     }
     pthread_mutex_unlock(&g->lock);
     if (out)

@@ -66,6 +66,8 @@ bool rt_dtype_valid(int32_t dtype);
 bool rt_dtype_is_whole(int32_t dtype); /* bool and integers */
 /* false: negative size, bad rank, or more than INT64_MAX bytes */
 bool rt_shape_bytes(int32_t dtype, int32_t rank, const int64_t *shape, int64_t *out_bytes);
+/* tiga_array_convert from inside a call, of a valid array and between types that convert. */
+tiga_status rt_array_convert(tiga_context *ctx, const tiga_array *a, int32_t dtype, tiga_array *out);
 void rt_shape_text(base_str *s, int32_t dtype, int32_t rank, const int64_t *shape); /* "f32[5, 8]" */
 
 typedef struct rt_npy_header {
@@ -97,6 +99,8 @@ struct tiga_graph {
 };
 /* Takes offsets and sources (rt_mem_new) into a new graph; frees them on failure. No validation. */
 tiga_status rt_graph_take(tiga_context *ctx, tiga_csr csr, void *offsets, void *sources, tiga_graph **out);
+/* Copies the arrays of a valid relation, sources as narrow as they can be. */
+tiga_status rt_graph_copy(tiga_context *ctx, const tiga_csr *from, tiga_graph **out);
 /* Who says what is wrong: `where` is the beginning of every message, "tiga_graph_from_csr" or a path. */
 tiga_status rt_check_offsets(tiga_context *ctx, const char *where, const tiga_csr *csr);
 tiga_status rt_check_sources(tiga_context *ctx, const char *where, const tiga_csr *csr);
@@ -188,6 +192,11 @@ tiga_status rt_mtx_parse(tiga_context *ctx, const rt_text *t, const rt_progress 
 tiga_status rt_edgelist_parse(tiga_context *ctx, const rt_text *t, const rt_progress *p, tiga_graph **out,
                               tiga_array *values);
 tiga_status rt_npz_parse(tiga_context *ctx, const rt_text *t, tiga_graph **out, tiga_array *values);
+/* Members that tiga_graph_write_snapshot adds to SciPy's. */
+#define RT_NPZ_OFFSETS "tiga_transposed_indptr.npy"
+#define RT_NPZ_SOURCES "tiga_transposed_indices.npy"
+#define RT_NPZ_EDGE_OF "tiga_transposed_edges.npy"
+#define RT_NPZ_FIGURES "tiga_statistics.npy"
 /* Whether the machine can hold that many rows; if not, points to the number in the file that says so. */
 tiga_status rt_rows_fit(tiga_context *ctx, const rt_text *t, int64_t at, int64_t n_rows);
 /* What tiga_graph_read does, from bytes: `name` stands for the path in messages and decides by its ending. */
@@ -198,7 +207,7 @@ tiga_status rt_graph_parse(tiga_context *ctx, const char *name, const void *byte
 tiga_status rt_file_write(tiga_context *ctx, const char *path, const base_part *parts, int n_parts);
 
 /* ---- rt_zip.c: archives of stored members ---------------------------------------------------------------------------------- */
-enum { RT_ZIP_MEMBERS = 5 };
+enum { RT_ZIP_MEMBERS = 9 };
 typedef struct rt_zip_member {
     const char *name;
     base_str head; /* `head` and then `n` bytes of `data` */
@@ -209,8 +218,28 @@ typedef struct rt_zip_member {
 tiga_status rt_zip_write(tiga_context *ctx, const char *path, const rt_zip_member *members, int n, int64_t limit);
 
 /* ---- rt_transpose.c --------------------------------------------------------------------------------------------------------- */
-/* tiga_graph_transposed from inside a call: an interruption that came meanwhile is kept. */
-tiga_status rt_graph_transposed(tiga_context *ctx, tiga_graph *g, const tiga_csr **out, const int64_t **edge_of);
+/* tiga_graph_transposed from inside a call: an interruption that came meanwhile is kept.  One more of *built (may be
+ * NULL) when the relation had to be built. */
+tiga_status rt_graph_transposed(tiga_context *ctx, tiga_graph *g, const tiga_csr **out, const int64_t **edge_of,
+                                int64_t *built);
+
+/* ---- rt_stats.c -------------------------------------------------------------------------------------------------------------- */
+tiga_status rt_graph_stats(tiga_context *ctx, tiga_graph *g, tiga_graph_stats *out); /* from inside a call */
+/* What the offsets alone tell, into a fresh *out: sizes, degrees. */
+tiga_status rt_stats_of_rows(tiga_context *ctx, const char *where, const tiga_csr *csr, tiga_graph_stats *out);
+
+/* ---- rt_snapshot.c ----------------------------------------------------------------------------------------------------------- */
+enum { RT_FIGURES = 4 + 64 };
+typedef struct rt_snapshot { /* what a file says about a graph; nothing is trusted but the lengths of the arrays */
+    int64_t *offsets; /* [n_src + 1] */
+    void *sources; /* [n_edges], of rt_bits_for(n_dst) bits */
+    int64_t *edge_of; /* [n_edges] */
+    const int64_t *figures; /* [RT_FIGURES] */
+} rt_snapshot;
+/* Compares all of it with g, which nobody else uses yet, and gives offsets, sources and edge_of (rt_mem_new) to g; on
+ * failure they stay the caller's.  `where` begins the message. */
+tiga_status rt_snapshot_adopt(tiga_context *ctx, const char *where, tiga_graph *g, const rt_snapshot *s);
+void rt_snapshot_figures(const tiga_graph_stats *stats, int64_t figures[RT_FIGURES]);
 
 /* ---- rt_launch.c ------------------------------------------------------------------------------------------------------------ */
 typedef struct rt_launch {

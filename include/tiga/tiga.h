@@ -109,6 +109,8 @@ typedef struct tiga_graph_stats {
     int64_t max_degree, empty_rows, self_loops, duplicate_edges;
     double mean_degree;
     int64_t bytes; /* of the arrays held */
+    int64_t transposed; /* 1: the transposed relation has been built, or came with the file */
+    int64_t degrees[64]; /* how many rows have a degree of 0, 1, 2..3, 4..7, 8..15, ... */
 } tiga_graph_stats;
 TIGA_API tiga_status tiga_graph_get_stats(tiga_context *ctx, tiga_graph *g, tiga_graph_stats *out);
 
@@ -117,7 +119,8 @@ TIGA_API tiga_status tiga_graph_get_stats(tiga_context *ctx, tiga_graph *g, tiga
  *   Matrix Market  entry (i, j) is an edge from column j to row i; duplicate entries are duplicate edges; symmetric
  *                  files get their other triangle, appended after all entries.
  *   edge lists     an edge from a to b; ids are kept, the graph is square with largest id + 1 nodes.
- *   npz            row i holds the sources of destination i.
+ *   npz            row i holds the sources of destination i.  What tiga_graph_write_snapshot added is used after every
+ *                  number of it was compared with the relation: E_FORMAT, E_RANGE, E_TYPE when it is not that of the graph.
  * Values of the file, if any, become *values (values may be NULL), one per edge in the order of the graph: i64 for whole
  * numbers and f64 for others in text, the element type of the file in .npz; data is NULL when the file has none.  Free
  * with tiga_array_free, change the type with tiga_array_convert.
@@ -134,6 +137,10 @@ TIGA_API tiga_status tiga_graph_read(tiga_context *ctx, const char *path, const 
                                      tiga_graph **out, tiga_array *values);
 TIGA_API tiga_status tiga_graph_write_npz(tiga_context *ctx, const char *path, tiga_graph *g,
                                           const tiga_array *values); /* NULL: f32 ones are written */
+/* The same file, which SciPy reads too, with four more members: the transposed relation and the statistics of g, made
+ * now if g does not have them.  A graph read from it has both from the beginning. */
+TIGA_API tiga_status tiga_graph_write_snapshot(tiga_context *ctx, const char *path, tiga_graph *g,
+                                               const tiga_array *values);
 /* Generators; the same bytes for the same arguments on every machine and with any number of threads. */
 /* 2^scale nodes, edge_factor * 2^scale edges, Graph500's .57 .19 .19 .05, ids scrambled */
 TIGA_API tiga_status tiga_graph_rmat(tiga_context *ctx, int scale, int64_t edge_factor, uint64_t seed,
@@ -176,6 +183,7 @@ typedef struct tiga_call_stats {
     int64_t edges, rows; /* visited, over all launches */
     int64_t launches, bytes_read, bytes_written; /* compulsory traffic: every array of a launch once, graph included */
     int64_t peak_bytes; /* of buffers made by the call, results it allocated included */
+    int64_t transposes; /* transposed relations built by the call; a graph keeps its own, so later calls build none */
 } tiga_call_stats;
 /* Calls a kernel or a program of the module by name.  Arguments are matched by name and checked for element type, rank
  * and size; open dimensions are taken from them (each must agree everywhere) -- a dimension no argument shows is an

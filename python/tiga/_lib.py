@@ -66,7 +66,8 @@ class Binding(C.Structure):
 class GraphStatsC(C.Structure):
     c_name = "tiga_graph_stats"
     _fields_ = [(name, C.c_int64) for name in ("n_dst", "n_src", "n_edges", "max_degree", "empty_rows", "self_loops",
-                                               "duplicate_edges")] + [("mean_degree", C.c_double), ("bytes", C.c_int64)]
+                                               "duplicate_edges")] + [
+                    ("mean_degree", C.c_double), ("bytes", C.c_int64), ("transposed", C.c_int64), ("degrees", C.c_int64 * 64)]
 
 
 class GraphFileOptions(C.Structure):
@@ -98,6 +99,7 @@ _PROTOTYPES = {  # name: (result, arguments)
     "tiga_graph_get_stats": (_i, [_p, _p, C.POINTER(GraphStatsC)]),
     "tiga_graph_read": (_i, [_p, _s, C.POINTER(GraphFileOptions), C.POINTER(_p), C.POINTER(Array)]),
     "tiga_graph_write_npz": (_i, [_p, _s, _p, C.POINTER(Array)]),
+    "tiga_graph_write_snapshot": (_i, [_p, _s, _p, C.POINTER(Array)]),
     "tiga_graph_rmat": (_i, [_p, _i, _i64, C.c_uint64, C.POINTER(_p)]),
     "tiga_graph_uniform": (_i, [_p, _i64, _i64, C.c_uint64, C.POINTER(_p)]),
     "tiga_graph_local": (_i, [_p, _i64, _i64, C.POINTER(_p)]),

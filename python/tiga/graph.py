@@ -21,6 +21,8 @@ class GraphStats(NamedTuple):
     duplicate_edges: int
     mean_degree: float
     bytes: int
+    transposed: bool  # whether the transposed relation is there already
+    degrees: tuple  # how many rows have a degree of 0, 1, 2..3, 4..7, 8..15, ...; up to the largest degree
 
 
 class Graph:
@@ -151,10 +153,15 @@ class Graph:
         """Counts of the graph, made at the first look."""
         out = _lib.GraphStatsC()
         _context.call(_lib_.tiga_graph_get_stats, self._handle, C.byref(out), keep=self)
-        return GraphStats(*(getattr(out, name) for name in GraphStats._fields))
+        numbers = [getattr(out, name) for name in GraphStats._fields[:-2]]
+        return GraphStats(*numbers, bool(out.transposed), tuple(out.degrees[:out.max_degree.bit_length() + 1]))
 
-    def save(self, path, values=None):
-        """Writes SciPy's sparse .npz; values (one an edge) are ones of f32 unless given.  All or nothing."""
+    def save(self, path, values=None, *, transposed=False):
+        """Writes SciPy's sparse .npz; values (one an edge) are ones of f32 unless given.  All or nothing.
+
+        transposed=True adds the transposed relation, which gradients walk, and the statistics, about 8 bytes an edge:
+        a graph opened from the file need not make them.  SciPy passes over them.
+        """
         if not os.fsdecode(path).endswith(".npz"):
             raise ValueError(f"Graph.save writes .npz files; {os.fspath(path)!r} is named otherwise")
         keep, pointer = None, None
@@ -163,7 +170,8 @@ class Graph:
             keep = _any_values(values, what)
             array = _arrays.array_of(keep)
             pointer = C.byref(array)
-        _context.call(_lib_.tiga_graph_write_npz, _lib.encode_path(path), self._handle, pointer, keep=(self, keep))
+        write = _lib_.tiga_graph_write_snapshot if transposed else _lib_.tiga_graph_write_npz
+        _context.call(write, _lib.encode_path(path), self._handle, pointer, keep=(self, keep))
 
     def __repr__(self):
         csr = self._csr

@@ -11,6 +11,8 @@ class GraphStats(NamedTuple):
     duplicate_edges: int
     mean_degree: float
     bytes: int
+    transposed: bool
+    degrees: tuple[int, ...]
 
 class Graph:
     @classmethod
@@ -36,7 +38,7 @@ class Graph:
     def values(self) -> Any | None: ...
     @property
     def stats(self) -> GraphStats: ...
-    def save(self, path: str | bytes | PathLike[str], values: Any = None) -> None: ...
+    def save(self, path: str | bytes | PathLike[str], values: Any = None, *, transposed: bool = False) -> None: ...
 
 def generate(
     kind: str,

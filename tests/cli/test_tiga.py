@@ -36,6 +36,27 @@ class Graphs(CliTest):
         np.testing.assert_array_equal(a.toarray(), dense)
         self.assertIn("largest degree       3", self.ok(TIGA, "graph", "info", "g.npz"))
 
+    def test_snapshots(self):
+        self.write("g.mtx", mtx())
+        self.ok(TIGA, "graph", "import", "g.mtx", "old.npz")
+        self.assertIn("transposed relation  not in the file", self.ok(TIGA, "graph", "info", "old.npz"))
+        self.ok(TIGA, "graph", "import", "--transposed", "old.npz", "g.npz")  # what an old file lacks is added
+        text = self.ok(TIGA, "graph", "info", "g.npz")
+        self.assertIn("transposed relation  in the file", text)
+        self.assertIn("rows of degree       2 .. 3           2", text)
+        a, b = self.info("old.npz"), self.info("g.npz")
+        self.assertEqual((a["transposed"], b["transposed"], b["degrees"]), (False, True, [1, 0, 2]))
+        for name in ("edges", "empty_rows", "max_degree", "duplicate_edges", "degrees", "values"):
+            self.assertEqual(a[name], b[name])
+        np.testing.assert_array_equal(sp.load_npz(self.dir / "old.npz").toarray(), sp.load_npz(self.dir / "g.npz").toarray())
+        self.ok(TIGA, "graph", "generate", "local", "--nodes=9", "--degree=2", "--transposed", "l.npz")
+        self.assertTrue(self.info("l.npz")["transposed"])
+        with np.load(self.dir / "l.npz") as z:
+            parts = dict(z)
+        parts["tiga_transposed_edges"][:2] = parts["tiga_transposed_edges"][1::-1]
+        np.savez(self.dir / "bad.npz", **parts)
+        self.fails(1, TIGA, "graph", "info", "bad.npz", says="the transposed relation in the file is not that of the graph")
+
     def test_edge_list_gzip(self):
         self.write("links.txt.gz", gzip.compress(b"# from to\n0\t1\r\n2\t1\n1\t0\n"))
         self.ok(TIGA, "graph", "import", "links.txt.gz", "g.npz")

@@ -15,6 +15,19 @@ def npz(drop=(), **members):
     full = dict(indices=np.array([0, 2, 1], np.int32), indptr=np.array([0, 1, 2, 3], np.int32),
                 format=np.array(b"csr"), shape=np.array([3, 3]), data=np.array([1.0, 2.0, 3.0]))
     full.update(members)
+    return archive(full, drop)
+
+
+def snapshot(drop=(), **members):
+    """The same with what tiga_graph_write_snapshot adds."""
+    more = dict(tiga_transposed_indptr=np.array([0, 1, 2, 3]), tiga_transposed_indices=np.array([0, 2, 1], np.int32),
+                tiga_transposed_edges=np.array([0, 2, 1], np.int32),
+                tiga_statistics=np.array([1, 0, 1, 0, 0, 3] + 62 * [0]))
+    more.update(members)
+    return npz(drop, **more)
+
+
+def archive(full, drop):
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as z:
         for name, value in full.items():
@@ -157,6 +170,20 @@ BAD = [
     ("flipped.npz", flip(good_npz, good_npz.find(b"\x93NUMPY") + 128), "E_FORMAT", None),
     ("text.npz", "0 1\n", "E_FORMAT", None),
     ("dense.npz", "", "E_FORMAT", None),
+    # what tiga_graph_write_snapshot adds
+    ("part.npz", snapshot(drop=("tiga_transposed_edges",)), "E_FORMAT", None),
+    ("t_indptr.npz", snapshot(tiga_transposed_indptr=np.array([0, 2, 1, 3])), "E_RANGE", None),
+    ("t_indptr_end.npz", snapshot(tiga_transposed_indptr=np.array([0, 1, 2, 2])), "E_FORMAT", None),
+    ("t_indptr_short.npz", snapshot(tiga_transposed_indptr=np.array([0, 1, 3])), "E_FORMAT", None),
+    ("t_indptr_type.npz", snapshot(tiga_transposed_indptr=np.array([0, 1, 2, 3], np.int32)), "E_TYPE", None),
+    ("t_indices.npz", snapshot(tiga_transposed_indices=np.array([0, 2, 3], np.int32)), "E_FORMAT", None),
+    ("t_indices_type.npz", snapshot(tiga_transposed_indices=np.array([0, 2, 1])), "E_TYPE", None),
+    ("t_edges.npz", snapshot(tiga_transposed_edges=np.array([0, 1, 2])), "E_FORMAT", None),
+    ("t_edges_negative.npz", snapshot(tiga_transposed_edges=np.array([-1, 2, 1])), "E_FORMAT", None),
+    ("t_edges_float.npz", snapshot(tiga_transposed_edges=np.array([0., 2., 1.])), "E_TYPE", None),
+    ("t_edges_long.npz", snapshot(tiga_transposed_edges=np.array([0, 2, 1, 3])), "E_FORMAT", None),
+    ("statistics.npz", snapshot(tiga_statistics=np.array([1, 0, 1, 1, 0, 3] + 62 * [0])), "E_FORMAT", None),
+    ("statistics_short.npz", snapshot(tiga_statistics=np.array([1, 0, 1, 1])), "E_FORMAT", None),
     # numpy arrays
     ("truncated.npy", npy(np.zeros(100))[:500], "E_FORMAT", None),
     ("trailing.npy", npy(np.zeros(4)) + b"x", "E_FORMAT", None),
@@ -205,6 +232,19 @@ MESSAGES = {  # without a line: what is wrong is not in a line of text
     "flipped.npz": " (indices.npy): damaged: the checksum is wrong",
     "text.npz": ": not an .npz file (no zip archive)",
     "dense.npz": ": not an .npz file (no zip archive)",
+    "part.npz": ": has a member 'tiga_statistics.npy', but no 'tiga_transposed_edges.npy'",
+    "t_indptr.npz": " (tiga_transposed_indptr.npy): row 1: offsets fall from 2 to 1",
+    "t_indptr_end.npz": " (tiga_transposed_indptr.npy): ends with 2, the graph has 3 edges",
+    "t_indptr_short.npz": " (tiga_transposed_indptr.npy): 3 elements, this graph needs 4",
+    "t_indptr_type.npz": " (tiga_transposed_indptr.npy): i32 elements, this graph needs i64",
+    "t_indices.npz": ": the transposed relation in the file is not that of the graph (its edge 2: edge 1 to row 3, source 2); write the file anew",
+    "t_indices_type.npz": " (tiga_transposed_indices.npy): i64 elements, this graph needs i32",
+    "t_edges.npz": ": the transposed relation in the file is not that of the graph (its edge 1: edge 1 to row 2, source 1); write the file anew",
+    "t_edges_negative.npz": ": the transposed relation in the file is not that of the graph (its edge 0: edge -1 to row 0, source 0); write the file anew",
+    "t_edges_float.npz": " (tiga_transposed_edges.npy): must be a vector of int32 or int64",
+    "t_edges_long.npz": " (tiga_transposed_edges.npy): 4 elements, this graph needs 3",
+    "statistics.npz": " (tiga_statistics.npy): number 3 is 1, for this graph it would be 0; write the file anew",
+    "statistics_short.npz": " (tiga_statistics.npy): 4 elements, this graph needs 68",
     "truncated.npy": ": the header promises 800 bytes of data, the file has 372",
     "trailing.npy": ": the header promises 32 bytes of data, the file has 33",
     "big_endian.npy": ": big-endian elements ('>f8') are not supported; convert with a.astype('<f8')",
@@ -224,6 +264,7 @@ GOOD = [
     ("padded.txt.gz", gz("0 1\n1 2\n") + bytes(100)),
     ("mark.mtx", b"\xef\xbb\xbf" + (MM + "real general\n2 2 1\n1 2 0.5\n").encode()),
     ("stored.npz", good_npz),
+    ("snapshot.npz", snapshot()),
     ("array.npy", npy(np.arange(12, dtype=np.float32).reshape(3, 4, order="F"))),
 ]
 

@@ -75,6 +75,16 @@ with tempfile.TemporaryDirectory() as folder:
                     same(a, again)
                     check(tiga.tiga_graph_write_npz(ctx, back.encode(), g, None))
                     assert sp.load_npz(back).nnz == a.nnz
+                    check(tiga.tiga_graph_write_snapshot(ctx, back.encode(), g, ctypes.byref(v)))
+                    same(a, sp.load_npz(back))
+                    with np.load(back) as z:  # SciPy's own transposition says the same
+                        numbered = sp.csr_matrix((np.arange(a.nnz) + 1, a.indices, a.indptr), shape=shape).tocsc()
+                        assert np.array_equal(z["tiga_transposed_indptr"], numbered.indptr)
+                        assert np.array_equal(z["tiga_transposed_indices"], numbered.indices)
+                        assert np.array_equal(z["tiga_transposed_edges"], numbered.data - 1)
+                    h, b, got = read(back)
+                    same(a, b)
+                    tiga.tiga_graph_free(h)
                     tiga.tiga_graph_free(g)
                     count += 1
 

@@ -1,6 +1,7 @@
 """Graphs: making, files, generators, what they hold alive, and what they refuse."""
 import gc
 import os
+import tempfile
 import unittest
 import weakref
 
@@ -97,7 +98,21 @@ class Making(unittest.TestCase):
         s = tg.Graph.from_csr([0, 0, 3, 3], [1, 1, 0]).stats
         self.assertEqual((s.n_dst, s.n_edges, s.max_degree, s.empty_rows, s.self_loops, s.duplicate_edges, s.mean_degree),
                          (3, 3, 3, 2, 2, 1, 1.0))
+        self.assertEqual((s.transposed, s.degrees), (False, (2, 0, 1)))
+        self.assertEqual(tg.Graph.from_csr([0], []).stats.degrees, (0,))
         self.assertGreater(tg.graph.generate("local", nodes=9, degree=1).stats.bytes, 0)
+
+    def test_snapshots(self):
+        g = tg.graph.generate("uniform", nodes=50, degree=4, seed=3)
+        with tempfile.TemporaryDirectory() as folder:
+            plain, full = os.path.join(folder, "p.npz"), os.path.join(folder, "f.npz")
+            g.save(plain)
+            g.save(full, transposed=True)
+            self.assertFalse(tg.Graph.open(plain).stats.transposed)
+            opened = tg.Graph.open(full).stats
+            self.assertTrue(opened.transposed)
+            self.assertEqual(opened[:-3], g.stats[:-3])
+            self.assertEqual(opened.degrees, g.stats.degrees)
 
 
 class Memory(unittest.TestCase):

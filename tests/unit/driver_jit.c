@@ -3,6 +3,7 @@
 #include "driver_support.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -258,4 +259,83 @@ Test(jit, every_allocation_fails, .timeout = 300) {
     cr_assert_gt(fail_each(cast, TIGA_OK), 50);
     cr_assert_gt(fail_each(sum_text, TIGA_OK), 50);
     cr_assert_gt(fail_each(bad_text, TIGA_E_PROGRAM), 15);
+}
+
+/* ---- what a graph keeps ---- */
+static const char gradient_text[] =
+    "kernel f(src x: f32, edge w: f32) -> f32 { return reduce sum(edge.w * src.x) }\nexport vjp f(x, w)\n";
+
+typedef struct user {
+    tiga_module *m;
+    tiga_graph *g;
+    int64_t transposes;
+    float *result; /* [n_src] */
+} user;
+
+/* The gradient of x, one call; how often the graph was transposed for it. */
+static int64_t gradient(tiga_context *c, tiga_module *m, tiga_graph *g, float *result) {
+    int64_t n = tiga_graph_csr(g)->n_dst, k = tiga_graph_csr(g)->n_edges;
+    tiga_array x, w, seed, dx = {0}, dw = {0};
+    cr_assert(!tiga_array_new(c, TIGA_F32, 1, &n, &x) && !tiga_array_new(c, TIGA_F32, 1, &k, &w) &&
+              !tiga_array_new(c, TIGA_F32, 1, &n, &seed));
+    test_fill(&x, TIGA_F32, 1);
+    test_fill(&w, TIGA_F32, 2);
+    test_fill(&seed, TIGA_F32, 3);
+    tiga_call_stats stats;
+    tiga_binding in[] = {{"x", &x}, {"w", &w}, {"cotangent", &seed}}, out[] = {{"x", &dx}, {"w", &dw}};
+    cr_assert_eq(tiga_call_many(c, m, "f_vjp", &g, 1, in, 3, out, 2, &stats), TIGA_OK, "%s", tiga_error_text(c));
+    memcpy(result, dx.data, (size_t)n * sizeof *result);
+    tiga_array_free(&x);
+    tiga_array_free(&w);
+    tiga_array_free(&seed);
+    tiga_array_free(&dx);
+    tiga_array_free(&dw);
+    return stats.transposes;
+}
+
+static void *use(void *arg) {
+    user *u = arg;
+    tiga_context *c;
+    cr_assert_eq(tiga_context_new(NULL, &c), TIGA_OK);
+    for (int i = 0; i < 5; i++)
+        u->transposes += gradient(c, u->m, u->g, u->result);
+    tiga_context_free(c);
+    return NULL;
+}
+
+Test(jit, a_graph_is_transposed_once) {
+    enum { USERS = 8, NODES = 3000 };
+    tiga_graph *g, *h;
+    char path[] = "/tmp/tiga_jit_XXXXXX.npz";
+    static float results[USERS + 1][NODES];
+    user users[USERS];
+    pthread_t threads[USERS];
+    tiga_module *m = jit(gradient_text, NULL);
+    cr_assert_eq(tiga_graph_uniform(ctx, NODES, 8, 1, &g), TIGA_OK);
+    int fd = mkstemps(path, 4);
+    cr_assert(fd >= 0 && close(fd) == 0);
+    for (int i = 0; i < USERS; i++) {
+        users[i] = (user){m, g, 0, results[i]};
+        cr_assert_eq(pthread_create(&threads[i], NULL, use, &users[i]), 0);
+    }
+    int64_t built = 0;
+    for (int i = 0; i < USERS; i++) {
+        pthread_join(threads[i], NULL);
+        built += users[i].transposes;
+    }
+    cr_assert_eq(built, 1);
+    cr_assert_eq(tiga_graph_write_snapshot(ctx, path, g, NULL), TIGA_OK, "%s", tiga_error_text(ctx));
+    cr_assert_eq(tiga_graph_read(ctx, path, NULL, &h, NULL), TIGA_OK, "%s", tiga_error_text(ctx));
+    cr_assert_eq(gradient(ctx, m, h, results[USERS]), 0);
+    tiga_graph_free(h);
+    cr_assert_eq(tiga_graph_write_npz(ctx, path, g, NULL), TIGA_OK);
+    cr_assert_eq(tiga_graph_read(ctx, path, NULL, &h, NULL), TIGA_OK);
+    cr_assert_eq(gradient(ctx, m, h, results[0]), 1);
+    cr_assert_eq(gradient(ctx, m, h, results[0]), 0);
+    tiga_graph_free(h);
+    for (int i = 0; i < USERS; i++)
+        cr_assert(memcmp(results[i], results[USERS], sizeof *results) == 0, "user %d", i);
+    unlink(path);
+    tiga_graph_free(g);
+    tiga_module_free(m);
 }
