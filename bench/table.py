@@ -77,7 +77,7 @@ def huge(shape):
     n = int(np.prod(shape)) * 4
     if n < 1 << 22:
         return np.zeros(shape, np.float32)
-    m = mmap.mmap(-1, n + (1 << 21))
+    m = mmap.mmap(-1, n + (1 << 21), mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)  # shared memory would get small pages
     m.madvise(mmap.MADV_HUGEPAGE)
     start = -C.addressof(C.c_char.from_buffer(m)) % (1 << 21)
     return np.frombuffer(m, np.float32, int(np.prod(shape)), start).reshape(shape)
