@@ -248,6 +248,8 @@ static void edges(cg_loop *c, ir_id id) {
 }
 
 /* ---- prefetch ---------------------------------------------------------------------------------------------------- */
+enum { MAX_FETCHES = 8 };
+
 static bool inside(const cg_loop *c, ir_id id, ir_id loop) {
     for (ir_id l = c->site[id].loop; l; l = c->site[l].loop)
         if (l == loop)
@@ -311,12 +313,22 @@ static void fetch_lines(cg_loop *c, ir_id edges_id, const ir_op *load, const cha
     cg_names_release(&c->names, mark);
 }
 
-static void find_fetches(const cg_loop *c, const ir_region *r, ir_id src, const ir_op **found, size_t *n) {
-    for (size_t i = 0; i < r->n && *n < 8; ++i) {
+/* Does the load's first index follow the walk in no order: the source of the edge or, on a transposed walk, the edge's own
+ * number? */
+static bool jumps(const cg_loop *c, const ir_op *load, ir_id edges_id, bool by_edge) {
+    const ir_op *index = ir_at(c->f, load->args[0]), *loop = ir_at(c->f, edges_id);
+    if (!by_edge)
+        return load->args[0] == cg_region_arg(c, loop, 1);
+    return ir_transposed(c->f) && index->code == IR_EDGEID && index->args[0] == cg_region_arg(c, loop, 0);
+}
+
+static void find_fetches(const cg_loop *c, const ir_region *r, ir_id edges_id, bool by_edge, const ir_op **found,
+                         size_t *n) {
+    for (size_t i = 0; i < r->n && *n < MAX_FETCHES; ++i) {
         const ir_op *op = ir_at(c->f, r->ops[i]);
         if (op->region)
-            find_fetches(c, op->region, src, found, n);
-        if (op->code != IR_LOAD || !c->site[r->ops[i]].live || !op->n_args || op->args[0] != src)
+            find_fetches(c, op->region, edges_id, by_edge, found, n);
+        if (op->code != IR_LOAD || !c->site[r->ops[i]].live || !op->n_args || !jumps(c, op, edges_id, by_edge))
             continue;
         bool known = false;
         for (size_t k = 0; k < *n; ++k)
@@ -326,25 +338,35 @@ static void find_fetches(const cg_loop *c, const ir_region *r, ir_id src, const 
     }
 }
 
-/* Asks for the source rows of the edge `prefetch` places ahead.  That edge may belong to a later row of the chunk. */
+static void fetch_all(cg_loop *c, ir_id id, const ir_op *const *found, size_t n, const char *ahead) {
+    for (size_t i = 0; i < n; ++i)
+        fetch_lines(c, id, found[i], ahead);
+}
+
+/* Asks for what the edge `prefetch` places ahead will read at its source, and under its own number on a transposed walk.
+ * That edge may belong to a later row of the chunk. */
 void cg_prefetch(cg_loop *c, ir_id id, const char *e) {
-    const ir_op *op = ir_at(c->f, id);
+    const ir_op *op = ir_at(c->f, id), *sources[MAX_FETCHES], *edges[MAX_FETCHES];
     int64_t distance = ir_int(op, IR_ATTR_PREFETCH, 0);
-    ir_id src = cg_region_arg(c, op, 1);
-    if (distance <= 0 || !src)
+    size_t n_sources = 0, n_edges = 0;
+    if (distance <= 0 || !cg_region_arg(c, op, 1))
         return;
-    const ir_op *found[8];
-    size_t n = 0;
-    find_fetches(c, op->region, src, found, &n);
-    if (!n)
+    find_fetches(c, op->region, id, false, sources, &n_sources);
+    find_fetches(c, op->region, id, true, edges, &n_edges);
+    if (!n_sources)
         return;
     c->uses_edge_end = c->uses_offsets = c->uses_sources = true;
     size_t mark = cg_names_mark(&c->names);
     const char *ahead = cg_name(&c->names, "ahead");
     cg_open(&c->w, "if (%s + %lld < %s)", e, (long long)distance, c->edge_end);
     cg_line(&c->w, "const int64_t %s = %s[%s + %lld];", ahead, c->sources, e, (long long)distance);
-    for (size_t i = 0; i < n; ++i)
-        fetch_lines(c, id, found[i], ahead);
+    fetch_all(c, id, sources, n_sources, ahead);
+    if (n_edges) {
+        const char *edge = cg_name(&c->names, "edge_ahead");
+        c->uses_edge_of = true;
+        cg_line(&c->w, "const int64_t %s = %s[%s + %lld];", edge, c->edge_of, e, (long long)distance);
+        fetch_all(c, id, edges, n_edges, edge);
+    }
     cg_close(&c->w, "");
     cg_names_release(&c->names, mark);
 }
