@@ -1,0 +1,197 @@
+/* tensor: lazy values over graph IR.  What the files of this folder share.
+ *
+ *   buffer.c       counted memory, kept for reuse; the only place that knows where elements lie
+ *   node.c         tiga_tensors, and nodes: making, owning, freeing
+ *   make.c         values that are there: arrays, numbers, arange, rand
+ *   elementwise.c  operations element by element, and the functions made of them
+ *   fold.c         folds, matmul, softmax, layer_norm
+ *   shape.c        movement: reshape, permute, slice, broadcast, concat, gather ...
+ *   move.c         carries movement out
+ *   plan.c         an unrealised graph of nodes: numbered, its sizes named, its key
+ *   emit.c         a plan as graph IR
+ *   run.c          programs: found or compiled, bound, called
+ *   observe.c      realize, data, copy_to, execution
+ *   grad.c         gradients: GRAD operations between movements
+ *   call.c         kernels of modules
+ *
+ * A node is one of three kinds.  REAL: memory and strides.  COMPUTE: an operation of the IR table.  MOVE: elements of the
+ * operands at other places, which programs do not do; it is carried out between programs.  An expression that is realised
+ * becomes REAL in place, and gives up its operands unless it descends from a watched value. */
+#ifndef TIGA_TENSOR_PRIVATE_H
+#define TIGA_TENSOR_PRIVATE_H
+
+#include "ir/ir.h"
+#include "tiga/tensor.h"
+
+#include <limits.h>
+
+enum { TENSOR_MAX_RANK = 7 };
+
+/* ---- buffer.c ---- */
+typedef struct tensor_buffer {
+    int64_t refs;
+    tiga_tensors *ts;
+    void *data;
+    int64_t bytes, room; /* room: of the block, when it is ours */
+    void *owner; /* given memory */
+    void (*release)(void *owner);
+    bool given;
+    struct tensor_buffer *next; /* among those kept */
+} tensor_buffer;
+tensor_buffer *tensor_buffer_new(tiga_tensors *ts, int64_t bytes); /* uninitialised; NULL: failed, said why */
+tensor_buffer *tensor_buffer_given(tiga_tensors *ts, void *data, int64_t bytes, void *owner, void (*release)(void *));
+tensor_buffer *tensor_buffer_retain(tensor_buffer *b);
+void tensor_buffer_put(tensor_buffer *b);
+void tensor_buffers_drop(tiga_tensors *ts); /* frees what is kept */
+
+/* ---- node.c ---- */
+typedef enum tensor_kind { TENSOR_REAL, TENSOR_COMPUTE, TENSOR_MOVE } tensor_kind;
+
+typedef enum tensor_move {
+    MOVE_NONE,
+    MOVE_RESHAPE,
+    MOVE_PERMUTE, /* attr[0]: a nibble for each axis */
+    MOVE_SLICE,   /* attr: axis, begin, step */
+    MOVE_ALIAS,   /* the same elements under another name */
+    MOVE_EXPAND,  /* the same elements, no axis stretched */
+    MOVE_CONCAT,  /* attr[0]: axis */
+    MOVE_GATHER,  /* operands x, index; attr[0]: axis */
+    MOVE_SCATTER, /* adjoint of gather: operands values, index; attr[0]: axis */
+    MOVE_PLACE,   /* adjoint of slice: zeros but there; attr: axis, begin, step */
+    MOVE_CUMSUM   /* attr: axis, reverse */
+} tensor_move;
+
+struct tiga_tensor {
+    int64_t refs;
+    tiga_tensors *ts;
+    tensor_kind kind;
+    uint8_t dtype, rank;
+    bool weak;      /* a number without a type of its own */
+    bool watched;   /* or descends from one that is */
+    bool literal;   /* REAL: `value` is every element, and there is no buffer */
+    bool constant;  /* a literal whose value is part of programs */
+    bool computed;  /* what it was made by was COMPUTE (else MOVE), when it has operands */
+    uint8_t stretch; /* bit i: axis i, larger than 1, repeats one element */
+    uint8_t born;   /* stretch, as long as it ever was: gradients do not reach single repeats */
+    uint16_t code;  /* ir_opcode or tensor_move */
+    uint32_t n_args;
+    tiga_tensor **args; /* few, or allocated */
+    tiga_tensor *few[3];
+    int64_t attr[3];
+    int64_t shape[TENSOR_MAX_RANK];
+    int64_t strides[TENSOR_MAX_RANK]; /* REAL, in elements */
+    int64_t offset;                   /* REAL, in elements */
+    tensor_buffer *buffer;
+    ir_scalar_value value;
+    tiga_tensor_execution how;
+    tiga_array array; /* for tiga_tensor_data */
+    uint64_t epoch;   /* of the traversal that has seen it */
+    uint32_t number;  /* in that traversal */
+    int32_t level;
+    uint32_t slot; /* while gradients are made: 1 + the place among what the loss depends on */
+    tiga_tensor *next; /* among the dead */
+};
+
+typedef struct tensor_entry tensor_entry;
+struct tiga_tensors {
+    int64_t refs; /* the user's, and one a tensor and a buffer */
+    tiga_context *ctx;
+    tiga_cache *cache;
+    tiga_tensors_options options;
+    tiga_tensors_counters counters;
+    uint64_t epoch;
+    tensor_buffer *kept;
+    tensor_entry **table; /* open addressing */
+    size_t n_entries, cap_entries;
+    tiga_tensor *dead; /* nodes waiting to be freed */
+};
+
+tiga_status tensor_fail(tiga_tensors *ts, tiga_status status, const char *fmt, ...) BASE_PRINTF(3, 4);
+void tensor_home_put(tiga_tensors *ts);
+/* A node without operands. NULL: out of memory, said so. */
+tiga_tensor *tensor_new(tiga_tensors *ts, tensor_kind kind, int32_t dtype, int32_t rank, const int64_t *shape);
+tiga_tensor *tensor_node(tensor_kind kind, uint16_t code, int32_t dtype, int32_t rank, const int64_t *shape,
+                         tiga_tensor *const *args, uint32_t n_args); /* retains its operands */
+void tensor_drop_args(tiga_tensor *x);
+void tensor_shape_text(base_str *s, const tiga_tensor *x); /* "f32[3, 4]" */
+bool tensor_same_shape(const tiga_tensor *a, const tiga_tensor *b);
+/* *axis from the end when negative; false, said so, when it has no such axis. */
+bool tensor_axis(const tiga_tensor *x, const char *who, int *axis);
+/* All of one home, none NULL. NULL otherwise, said so where there is somewhere to say it. */
+tiga_tensors *tensor_home_of(tiga_tensor *const *xs, int n, const char *who);
+void tensor_dense_strides(tiga_tensor *x);
+bool tensor_is_dense(const tiga_tensor *x);
+/* Number of elements before any size is too large: -1. */
+int64_t tensor_count(int32_t dtype, int32_t rank, const int64_t *shape);
+
+typedef struct tensor_list {
+    tiga_tensor **v;
+    size_t n, cap;
+} tensor_list;
+bool tensor_list_add(tensor_list *l, tiga_tensor *x);
+void tensor_list_fini(tensor_list *l);
+/* Everything that `roots` need, operands first, each once; goes down from x where descend(x). */
+bool tensor_postorder(tiga_tensors *ts, tiga_tensor *const *roots, size_t n, bool (*descend)(const tiga_tensor *x),
+                      tensor_list *out);
+/* Calls that make a chain of temporaries: frees what it is given. */
+tiga_status tensor_give(tiga_status status, tiga_tensor *temporary);
+
+/* ---- make.c ---- */
+tiga_tensor *tensor_literal(tiga_tensors *ts, int32_t dtype, int32_t rank, const int64_t *shape, ir_scalar_value v);
+tiga_tensor *tensor_number_like(tiga_tensors *ts, int32_t dtype, double v); /* a constant of programs */
+tiga_status tensor_adopt(const tiga_tensor *number, int32_t dtype, tiga_tensor **out); /* weak to an element type */
+
+/* ---- elementwise.c ---- */
+tiga_status tensor_elementwise(ir_opcode code, tiga_tensor *const *args, int n, tiga_tensor **out);
+tiga_status tensor_op1(ir_opcode code, tiga_tensor *a, tiga_tensor **out);
+tiga_status tensor_op2(ir_opcode code, tiga_tensor *a, tiga_tensor *b, tiga_tensor **out);
+
+/* ---- shape.c ---- */
+tiga_status tensor_view_of(tensor_move code, tiga_tensor *x, int32_t rank, const int64_t *shape, const int64_t *attr,
+                           tiga_tensor **out);
+tiga_status tensor_expand(tiga_tensor *x, tiga_tensor **out); /* x itself when nothing is stretched */
+tiga_status tensor_newaxis(tiga_tensor *x, int axis, tiga_tensor **out);
+
+/* ---- move.c ---- */
+tiga_status tensor_move_run(tiga_tensor *x); /* operands are REAL; x becomes so */
+tiga_status tensor_densify(tiga_tensor *x);  /* REAL: dense memory of its own where it had none */
+void tensor_become_real(tiga_tensor *x, tensor_buffer *b); /* takes b; dense */
+const void *tensor_memory(const tiga_tensor *x); /* REAL: first element */
+
+/* ---- plan.c ---- */
+typedef struct tensor_plan {
+    tiga_tensors *ts;
+    tensor_list items; /* numbered; leaves among them */
+    tensor_list params; /* leaves that are arguments */
+    tiga_tensor *const *roots;
+    size_t n_roots;
+    uint16_t *axis;  /* [items.n][7]: symbol + 1 of each axis; 0: an axis of one element */
+    int64_t *extent; /* [n_syms] */
+    uint32_t n_syms, n_compute;
+    uint64_t elements;
+    bool flat; /* all arrays have one shape: one axis will do */
+    bool has_grad;
+    base_str key;
+} tensor_plan;
+bool tensor_plan_init(tensor_plan *p, tiga_tensors *ts, tiga_tensor *const *roots, size_t n_roots);
+void tensor_plan_fini(tensor_plan *p);
+/* Leading axes of one element that IR shapes leave out. */
+uint32_t tensor_plan_lead(const tensor_plan *p, const tiga_tensor *x);
+uint32_t tensor_plan_rank(const tensor_plan *p, const tiga_tensor *x);
+static inline const uint16_t *tensor_plan_axes(const tensor_plan *p, const tiga_tensor *x) {
+    return p->axis + (size_t)x->number * TENSOR_MAX_RANK;
+}
+
+/* ---- emit.c ---- */
+ir_module *tensor_emit(const tensor_plan *p, base_arena *arena); /* one program @t; inside base_arena_catch */
+
+/* ---- run.c ---- */
+tiga_status tensor_run(tiga_tensors *ts, tiga_tensor *const *roots, size_t n_roots);
+tiga_status tensor_text(tiga_tensors *ts, tiga_tensor *const *roots, size_t n_roots, char **text);
+void tensor_entries_drop(tiga_tensors *ts);
+
+/* ---- observe.c ---- */
+tiga_status tensor_realize_operands(tiga_tensor *const *xs, int n); /* moves on the way to xs, not xs themselves */
+const char *tensor_how_text(int32_t how);
+
+#endif

@@ -1,0 +1,139 @@
+/* What tensors compute, against plain loops: element by element, folds, matmul, movement, types. */
+#include "tensor_support.h"
+
+#include <stdlib.h>
+
+static home *const h = &(home){0};
+static void compiled(void) { *h = home_new(0, 0); }
+static void interpreted(void) { *h = home_new(1 << 20, 0); }
+static void done(void) {
+    tiga_tensors_counters n = tiga_tensors_get_counters(h->ts);
+    cr_assert_eq(n.live_bytes, 0, "%lld bytes are left", (long long)n.live_bytes);
+    home_free(h);
+}
+TestSuite(tensor_values, .init = compiled, .fini = done, .timeout = 120);
+
+#define FREE(...)                                                                                                      \
+    do {                                                                                                               \
+        tiga_tensor *free_[] = {__VA_ARGS__};                                                                          \
+        for (size_t free_i_ = 0; free_i_ < sizeof free_ / sizeof *free_; free_i_++)                                    \
+            tiga_tensor_free(free_[free_i_]);                                                                          \
+    } while (0)
+
+static void expect(tiga_tensor *x, const float *want, int64_t n, const char *what) {
+    const float *got = f32_of(h, x);
+    cr_assert_eq(tiga_tensor_size(x), n, "%s", what);
+    for (int64_t i = 0; i < n; i++)
+        cr_assert(fabsf(got[i] - want[i]) <= 1e-5f * (1 + fabsf(want[i])) || (isnan(got[i]) && isnan(want[i])),
+                  "%s: element %lld is %g, not %g", what, (long long)i, (double)got[i], (double)want[i]);
+}
+
+Test(tensor_values, square) {
+    tiga_tensor *x = filled(h, SHAPE(8), 1), *y = op2(h, "mul", x, x);
+    cr_assert_eq(how_of(y), TIGA_TENSOR_PENDING);
+    float want[8];
+    for (int i = 0; i < 8; i++)
+        want[i] = f32_of(h, x)[i] * f32_of(h, x)[i];
+    expect(y, want, 8, "x * x");
+    cr_assert_eq(how_of(y), TIGA_TENSOR_COMPILED);
+    FREE(x, y);
+}
+
+/* Every pair of shapes of up to three axes of 1, 2 or 3 elements. */
+static void broadcast_pair(const int64_t *sa, int ra, const int64_t *sb, int rb) {
+    tiga_tensor *a = filled(h, ra, sa, 1), *b = filled(h, rb, sb, 2), *y;
+    int rank = ra > rb ? ra : rb;
+    int64_t shape[3], n = 1;
+    bool fits = true;
+    for (int i = 0; i < rank; i++) {
+        int64_t da = i < rank - ra ? 1 : sa[i - rank + ra], db = i < rank - rb ? 1 : sb[i - rank + rb];
+        fits &= da == db || da == 1 || db == 1;
+        shape[i] = da == 1 ? db : da;
+        n *= shape[i];
+    }
+    tiga_tensor *args[] = {a, b};
+    if (!fits) {
+        FAILS(tiga_tensor_op("sub", args, 2, &y), TIGA_E_TYPE, "broadcast");
+        FREE(a, b);
+        return;
+    }
+    OK(tiga_tensor_op("sub", args, 2, &y));
+    float want[64];
+    for (int64_t at = 0; at < n; at++) {
+        int64_t ia = 0, ib = 0, rest = at, stride_a = 1, stride_b = 1;
+        for (int i = rank; i-- > 0; rest /= shape[i]) {
+            int64_t k = rest % shape[i], da = i < rank - ra ? 1 : sa[i - rank + ra];
+            int64_t db = i < rank - rb ? 1 : sb[i - rank + rb];
+            ia += da == 1 ? 0 : k * stride_a;
+            ib += db == 1 ? 0 : k * stride_b;
+            stride_a *= da;
+            stride_b *= db;
+        }
+        want[at] = f32_of(h, a)[ia] - f32_of(h, b)[ib];
+    }
+    expect(y, want, n, "broadcast");
+    FREE(a, b, y);
+}
+
+static void all_pairs(void) {
+    int64_t shapes[40][3];
+    int rank[40], n = 0;
+    for (int r = 0; r <= 3; r++)
+        for (int code = 0; code < (r == 0 ? 1 : r == 1 ? 3 : r == 2 ? 9 : 27); code++, n++) {
+            rank[n] = r;
+            for (int i = 0, c = code; i < r; i++, c /= 3)
+                shapes[n][i] = 1 + c % 3;
+        }
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < n; k++)
+            broadcast_pair(shapes[i], rank[i], shapes[k], rank[k]);
+}
+
+Test(tensor_values, broadcast_interpreted, .init = interpreted) { all_pairs(); }
+Test(tensor_values, broadcast_compiled, .timeout = 300) {
+    all_pairs();
+    cr_assert_leq(tiga_tensors_get_counters(h->ts).programs, 225);
+}
+
+/* sum, max and mean of a [2, 3, 4], [1, 3, 1], [3, 1, 2] over every set of axes, with and without them kept. */
+static void fold_case(int32_t rank, const int64_t *shape, uint32_t axes, int keep) {
+    tiga_tensor *x = filled(h, rank, shape, 3), *s = fold(h, "sum", x, axes, keep), *m = fold(h, "max", x, axes, keep);
+    tiga_tensor *mean = fold(h, "mean", x, axes, keep);
+    int64_t n = 1, n_out = 1, folded = 1;
+    for (int i = 0; i < rank; i++) {
+        n *= shape[i];
+        *(axes >> i & 1 ? &folded : &n_out) *= shape[i];
+    }
+    float sum[64] = {0}, most[64], average[64];
+    for (int i = 0; i < 64; i++)
+        most[i] = -INFINITY;
+    for (int64_t at = 0; at < n; at++) {
+        int64_t to = 0, stride = 1, rest = at;
+        for (int i = rank; i-- > 0; rest /= shape[i])
+            if (!(axes >> i & 1)) {
+                to += rest % shape[i] * stride;
+                stride *= shape[i];
+            }
+        sum[to] += f32_of(h, x)[at];
+        most[to] = fmaxf(most[to], f32_of(h, x)[at]);
+    }
+    for (int64_t i = 0; i < n_out; i++)
+        average[i] = sum[i] / (float)folded;
+    cr_assert_eq(tiga_tensor_rank(s), keep ? rank : rank - __builtin_popcount(axes));
+    tiga_tensor *all[] = {s, m, mean};
+    OK(tiga_tensor_realize(all, 3));
+    expect(s, sum, n_out, "sum");
+    expect(m, most, n_out, "max");
+    expect(mean, average, n_out, "mean");
+    FREE(x, s, m, mean);
+}
+
+static void all_folds(void) {
+    static const int64_t shapes[][3] = {{2, 3, 4}, {1, 3, 1}, {3, 1, 2}, {2, 1, 1}, {1, 1, 5}, {1, 1, 1}};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (uint32_t axes = 0; axes < 8; axes++)
+            for (int keep = 0; keep < 2; keep++)
+                fold_case(3, shapes[i], axes, keep);
+}
+Test(tensor_values, folds_interpreted, .init = interpreted) { all_folds(); }
+Test(tensor_values, folds_compiled, .timeout = 300) { all_folds(); }
