@@ -43,9 +43,7 @@ static int64_t chunk_begin(const job *j, int64_t k) {
     return low;
 }
 
-static void chunk_task(void *arg, int64_t task, int thread) {
-    const job *j = arg;
-    int64_t k = j->first + task, begin = chunk_begin(j, k), end = chunk_begin(j, k + 1);
+static void run_units(const job *j, int64_t begin, int64_t end, int thread) {
     if (begin == end)
         return;
     tiga_launch_args args = {
@@ -54,6 +52,12 @@ static void chunk_task(void *arg, int64_t task, int thread) {
         args.graph = *j->l->graph;
     args.scratch = j->scratch ? j->scratch + thread * j->scratch_each : NULL;
     j->fn(&args, begin, end);
+}
+
+static void chunk_task(void *arg, int64_t task, int thread) {
+    const job *j = arg;
+    int64_t k = j->first + task;
+    run_units(j, chunk_begin(j, k), chunk_begin(j, k + 1), thread);
 }
 
 static double now(void) {
@@ -97,10 +101,15 @@ static bool run_chunks(tiga_context *ctx, job *j, double bytes, int threads) {
     if (threads <= 1 || j->n_chunks <= 1 || bytes >= LARGE_BYTES)
         return rt_parallel_for(ctx, threads, j->n_chunks, chunk_task, j);
     double start = now();
-    chunk_task(j, 0, 0);
+    int64_t second = chunk_begin(j, 1);
+    run_units(j, 0, second, 0);
     double rest = (now() - start) * (double)(j->n_chunks - 1);
+    if (rest < START_SECONDS) { /* in one go; who interrupts need not wait for that */
+        run_units(j, second, j->units, 0);
+        return !rt_interrupted(ctx);
+    }
     j->first = 1;
-    return rt_parallel_for(ctx, rest < START_SECONDS ? 1 : threads, j->n_chunks - 1, chunk_task, j);
+    return rt_parallel_for(ctx, threads, j->n_chunks - 1, chunk_task, j);
 }
 
 static void plan_chunks(job *j, double bytes, int threads) {
