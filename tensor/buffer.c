@@ -7,17 +7,6 @@
 
 enum { ALIGN = 64 };
 
-static void *block_new(int64_t room) {
-    char *block = base_alloc((size_t)room + ALIGN + sizeof(void *));
-    if (!block)
-        return NULL;
-    uintptr_t at = ((uintptr_t)block + sizeof(void *) + ALIGN - 1) & ~(uintptr_t)(ALIGN - 1);
-    ((void **)at)[-1] = block;
-    return (void *)at;
-}
-
-static void block_free(void *data) { base_free(((void **)data)[-1]); }
-
 /* A kept block that is not more than a quarter too large. */
 static tensor_buffer *take_kept(tiga_tensors *ts, int64_t bytes) {
     for (tensor_buffer **at = &ts->kept; *at; at = &(*at)->next)
@@ -33,16 +22,11 @@ static tensor_buffer *take_kept(tiga_tensors *ts, int64_t bytes) {
 tensor_buffer *tensor_buffer_new(tiga_tensors *ts, int64_t bytes) {
     tensor_buffer *b = bytes < INT64_MAX - 4096 ? take_kept(ts, bytes) : NULL;
     int64_t room = (bytes + ALIGN - 1) / ALIGN * ALIGN;
-    if (!b && bytes < INT64_MAX - 4096) {
-        b = base_alloc_zero(sizeof *b);
+    if (!b && bytes < INT64_MAX - 4096) { /* one block: this, and the bytes */
+        b = base_alloc(sizeof *b + (size_t)room + ALIGN);
         if (b)
-            b->data = block_new(room);
-        if (b && !b->data) {
-            base_free(b);
-            b = NULL;
-        }
-        if (b)
-            b->room = room;
+            *b = (tensor_buffer){.room = room,
+                                 .data = (void *)(((uintptr_t)(b + 1) + ALIGN - 1) & ~(uintptr_t)(ALIGN - 1))};
     }
     if (!b) {
         tensor_fail(ts, TIGA_E_MEMORY, "a tensor of %lld bytes: out of memory", (long long)bytes);
@@ -95,10 +79,8 @@ void tensor_buffer_put(tensor_buffer *b) {
         base_free(b);
     } else {
         ts->counters.live_bytes -= b->bytes;
-        if (!keep(ts, b)) {
-            block_free(b->data);
+        if (!keep(ts, b))
             base_free(b);
-        }
     }
     tensor_home_put(ts);
 }
@@ -107,7 +89,6 @@ void tensor_buffers_drop(tiga_tensors *ts) {
     while (ts->kept) {
         tensor_buffer *b = ts->kept;
         ts->kept = b->next;
-        block_free(b->data);
         base_free(b);
     }
     ts->counters.kept_bytes = 0;

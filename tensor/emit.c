@@ -75,8 +75,6 @@ static ir_id emit_fold(emitter *e, const tiga_tensor *x) {
     uint32_t lead = tensor_plan_lead(e->p, a), axes = folded_axes(e, a, (uint32_t)x->attr[0]);
     if (!axes)
         return emit_reshape(e, value_of(e, a), want);
-    if (e->p->flat) /* the one axis there is */
-        return emit_fold_op(e, x, 1, 0);
     ir_id id = emit_fold_op(e, x, axes, lead);
     uint32_t front = tensor_plan_lead(e->p, x), added = 0;
     if (!x->attr[1] || ir_type_equal(emitted_type(e, id), &want))

@@ -44,6 +44,9 @@ void tensor_home_put(tiga_tensors *ts) {
         return;
     tensor_entries_drop(ts);
     tensor_buffers_drop(ts);
+    tensor_list_fini(&ts->way);
+    tensor_list_fini(&ts->spare[0]);
+    tensor_list_fini(&ts->spare[1]);
     tiga_cache_free(ts->cache);
     base_free(ts);
 }
@@ -254,6 +257,27 @@ bool tensor_list_add(tensor_list *l, tiga_tensor *x) {
     return true;
 }
 
+tensor_list tensor_list_take(tiga_tensors *ts) {
+    for (int i = 0; i < 2; i++)
+        if (ts->spare[i].cap) {
+            tensor_list l = ts->spare[i];
+            ts->spare[i] = (tensor_list){0};
+            return l;
+        }
+    return (tensor_list){0};
+}
+
+void tensor_list_give(tiga_tensors *ts, tensor_list *l) {
+    enum { LARGE = 4096 };
+    l->n = 0;
+    for (int i = 0; i < 2 && l->cap && l->cap <= LARGE; i++)
+        if (!ts->spare[i].cap) {
+            ts->spare[i] = *l;
+            *l = (tensor_list){0};
+        }
+    tensor_list_fini(l);
+}
+
 void tensor_list_fini(tensor_list *l) {
     base_free(l->v);
     *l = (tensor_list){0};
@@ -262,7 +286,7 @@ void tensor_list_fini(tensor_list *l) {
 /* `number` counts the operands that have been gone into while a node is on the way, then it is the place in the list. */
 bool tensor_postorder(tiga_tensors *ts, tiga_tensor *const *roots, size_t n, bool (*descend)(const tiga_tensor *x),
                       tensor_list *out) {
-    tensor_list way = {0};
+    tensor_list way = ts->way;
     uint64_t epoch = ++ts->epoch;
     bool ok = true;
     for (size_t r = 0; ok && r < n; r++) {
@@ -287,6 +311,7 @@ bool tensor_postorder(tiga_tensors *ts, tiga_tensor *const *roots, size_t n, boo
             }
         }
     }
-    tensor_list_fini(&way);
+    way.n = 0;
+    ts->way = way;
     return ok || (tensor_fail(ts, TIGA_E_MEMORY, "a tensor: out of memory"), false);
 }

@@ -40,7 +40,7 @@ static bool add_once(tensor_list *l, tiga_tensor *x) {
 }
 
 static tiga_status run_list(tiga_tensors *ts, tensor_list *programs) {
-    tiga_status status = programs->n ? tensor_run(ts, programs->v, programs->n) : TIGA_OK;
+    tiga_status status = programs->n ? tensor_run(ts, programs->v, programs->n, NULL) : TIGA_OK;
     programs->n = 0;
     return status;
 }
@@ -76,6 +76,12 @@ static tiga_status realize(tiga_tensors *ts, tiga_tensor *const *xs, int n, bool
         pending |= is_pending(xs[i]);
     if (!pending)
         return TIGA_OK;
+    if (n == 1 && themselves && xs[0]->kind == TENSOR_COMPUTE) { /* most often there are no movements */
+        bool moves = false;
+        tiga_status status = tensor_run(ts, xs, 1, &moves);
+        if (status != TIGA_OK || !moves)
+            return status;
+    }
     ok = tensor_postorder(ts, xs, (size_t)n, is_pending, &l);
     for (size_t i = 0; ok && i < l.n; i++)
         tiga_tensor_retain(l.v[i]);

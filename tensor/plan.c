@@ -5,12 +5,13 @@
  * expressions that differ in sizes only have one key. */
 #include "tensor/tensor.h"
 
+#include <stddef.h>
 #include <string.h>
 
 typedef struct classes {
     uint32_t *parent; /* [0]: the class of one element */
     int64_t *extent;
-    uint32_t n, cap;
+    uint32_t n;
 } classes;
 
 static uint32_t find(classes *c, uint32_t i) {
@@ -127,43 +128,38 @@ static void name_item(namer *n, const tiga_tensor *x) {
 }
 
 /* ---- symbols ---- */
-static bool number_symbols(namer *n) {
+static bool number_symbols(namer *n, uint16_t *symbol) {
     tensor_plan *p = n->p;
-    uint16_t *symbol = base_alloc_zero(n->c.n * sizeof *symbol);
-    bool ok = symbol != NULL;
+    bool ok = true;
+    memset(symbol, 0, n->c.n * sizeof *symbol);
     for (size_t i = 0; ok && i < p->items.n * TENSOR_MAX_RANK; i++) {
         uint32_t c = find(&n->c, n->of[i]);
         if (c && !symbol[c]) {
-            if (p->n_syms == UINT16_MAX - 1)
-                ok = false;
+            ok = p->n_syms < UINT16_MAX - 1;
             p->extent[p->n_syms] = n->c.extent[c];
             symbol[c] = (uint16_t)++p->n_syms;
         }
         p->axis[i] = symbol[c];
     }
-    base_free(symbol);
     return ok;
 }
 
 static bool name_axes(tensor_plan *p) {
-    size_t n_axes = p->items.n * TENSOR_MAX_RANK;
-    namer n = {.p = p,
-               .c = {.parent = base_alloc((n_axes + 1) * sizeof(uint32_t)),
-                     .extent = base_alloc((n_axes + 1) * sizeof(int64_t))},
-               .of = base_alloc_zero(n_axes * sizeof(uint32_t))};
-    p->axis = base_alloc_zero(n_axes * sizeof *p->axis);
-    p->extent = base_alloc((n_axes + 1) * sizeof *p->extent);
-    bool ok = n.c.parent && n.c.extent && n.of && p->axis && p->extent;
-    if (ok) {
-        fresh(&n.c, 1);
-        for (size_t i = 0; i < p->items.n; i++)
-            name_item(&n, p->items.v[i]);
-        ok = number_symbols(&n);
-    }
-    base_free(n.c.parent);
-    base_free(n.c.extent);
-    base_free(n.of);
-    return ok;
+    size_t n_axes = p->items.n * TENSOR_MAX_RANK + 1;
+    size_t n_bytes = n_axes * (2 * sizeof(int64_t) + 2 * sizeof(uint32_t) + 2 * sizeof(uint16_t));
+    p->block = n_bytes > sizeof p->small ? base_alloc(n_bytes) : p->small;
+    if (!p->block)
+        return false;
+    namer n = {.p = p, .c = {.extent = p->block}};
+    p->extent = n.c.extent + n_axes;
+    n.c.parent = (uint32_t *)(p->extent + n_axes);
+    n.of = n.c.parent + n_axes;
+    p->axis = (uint16_t *)(n.of + n_axes);
+    memset(n.of, 0, n_axes * sizeof *n.of);
+    fresh(&n.c, 1);
+    for (size_t i = 0; i < p->items.n; i++)
+        name_item(&n, p->items.v[i]);
+    return number_symbols(&n, p->axis + n_axes);
 }
 
 uint32_t tensor_plan_lead(const tensor_plan *p, const tiga_tensor *x) {
@@ -179,16 +175,15 @@ uint32_t tensor_plan_rank(const tensor_plan *p, const tiga_tensor *x) {
     return p->flat && rank ? 1 : rank;
 }
 
-/* Every array of one shape, nothing folded but all of it: the shape does not matter, its number of elements does. */
+/* Every array of one shape, and nothing folded: the shape does not matter, its number of elements does.  (With folds it
+ * would: the order of additions, so the bits, would depend on what else a program computes.) */
 static bool is_flat(const tensor_plan *p) {
     const uint16_t *shape = NULL;
     uint32_t rank = 0;
     for (size_t i = 0; i < p->items.n; i++) {
         const tiga_tensor *x = p->items.v[i];
         uint32_t lead = tensor_plan_lead(p, x);
-        if (x->kind == TENSOR_COMPUTE && x->code == IR_MATMUL)
-            return false;
-        if (x->kind == TENSOR_COMPUTE && x->code == IR_FOLD && lead < x->rank)
+        if (x->kind == TENSOR_COMPUTE && (x->code == IR_MATMUL || x->code == IR_FOLD || x->code == IR_GRAD))
             return false;
         if (lead == x->rank)
             continue;
@@ -248,10 +243,18 @@ static bool make_key(tensor_plan *p) {
 
 static bool is_computed(const tiga_tensor *x) { return x->kind == TENSOR_COMPUTE; }
 
-bool tensor_plan_init(tensor_plan *p, tiga_tensors *ts, tiga_tensor *const *roots, size_t n_roots) {
-    *p = (tensor_plan){.ts = ts, .roots = roots, .n_roots = n_roots};
+bool tensor_plan_init(tensor_plan *p, tiga_tensors *ts, tiga_tensor *const *roots, size_t n_roots, bool *moves) {
+    memset(p, 0, offsetof(tensor_plan, small));
+    p->ts = ts;
+    p->roots = roots;
+    p->n_roots = n_roots;
+    p->items = tensor_list_take(ts);
+    p->params = tensor_list_take(ts);
     if (!tensor_postorder(ts, roots, n_roots, is_computed, &p->items))
         return false;
+    for (size_t i = 0; moves && i < p->items.n; i++)
+        if (p->items.v[i]->kind == TENSOR_MOVE)
+            return *moves = true;
     bool ok = name_axes(p);
     if (ok) {
         p->flat = is_flat(p);
@@ -263,9 +266,9 @@ bool tensor_plan_init(tensor_plan *p, tiga_tensors *ts, tiga_tensor *const *root
 }
 
 void tensor_plan_fini(tensor_plan *p) {
-    tensor_list_fini(&p->items);
-    tensor_list_fini(&p->params);
-    base_free(p->axis);
-    base_free(p->extent);
+    tensor_list_give(p->ts, &p->items);
+    tensor_list_give(p->ts, &p->params);
+    if (p->block != p->small)
+        base_free(p->block);
     base_str_fini(&p->key);
 }

@@ -215,7 +215,9 @@ static bool binding_init(binding *b, size_t n_params, size_t n_results) {
 }
 
 static void binding_fini(binding *b) {
-    for (size_t i = 0; b->block && i < b->n_results; i++)
+    if (!b->block)
+        return;
+    for (size_t i = 0; i < b->n_results; i++)
         tensor_buffer_put(b->made[i]);
     if (b->block != b->small)
         base_free(b->block);
@@ -336,12 +338,18 @@ static void take_result(const tensor_plan *p, tiga_tensor *x, tensor_buffer **ma
     x->how = *how;
 }
 
-tiga_status tensor_run(tiga_tensors *ts, tiga_tensor *const *roots, size_t n_roots) {
+tiga_status tensor_run(tiga_tensors *ts, tiga_tensor *const *roots, size_t n_roots, bool *moves) {
     tensor_plan p;
-    binding b = {0};
+    binding b;
     tiga_tensor_execution how;
     tiga_status status = TIGA_E_MEMORY;
-    if (tensor_plan_init(&p, ts, roots, n_roots) && !binding_init(&b, p.params.n, n_roots))
+    b.block = NULL;
+    bool planned = tensor_plan_init(&p, ts, roots, n_roots, moves);
+    if (planned && moves && *moves) {
+        tensor_plan_fini(&p);
+        return TIGA_OK;
+    }
+    if (planned && !binding_init(&b, p.params.n, n_roots))
         tensor_fail(ts, TIGA_E_MEMORY, "a program of tensors: out of memory");
     if (b.block)
         status = bind(&p, &b);
@@ -362,7 +370,7 @@ tiga_status tensor_text(tiga_tensors *ts, tiga_tensor *const *roots, size_t n_ro
     tensor_plan p;
     base_str s = {0};
     *text = NULL;
-    if (tensor_plan_init(&p, ts, roots, n_roots)) {
+    if (tensor_plan_init(&p, ts, roots, n_roots, NULL)) {
         tensor_entry *t = entry_new(&p, (base_hash128){0, 0});
         if (t)
             ir_print(t->ir, IR_LEVEL_K | IR_LEVEL_P, &s);

@@ -92,6 +92,11 @@ struct tiga_tensor {
     tiga_tensor *next; /* among the dead */
 };
 
+typedef struct tensor_list {
+    tiga_tensor **v;
+    size_t n, cap;
+} tensor_list;
+
 typedef struct tensor_entry tensor_entry;
 struct tiga_tensors {
     int64_t refs; /* the user's, and one a tensor and a buffer */
@@ -100,6 +105,7 @@ struct tiga_tensors {
     tiga_tensors_options options;
     tiga_tensors_counters counters;
     uint64_t epoch;
+    tensor_list way, spare[2]; /* memory of traversals and of plans, empty between them */
     tensor_buffer *kept;
     tensor_entry **table; /* open addressing */
     size_t n_entries, cap_entries;
@@ -124,12 +130,10 @@ bool tensor_is_dense(const tiga_tensor *x);
 /* Number of elements before any size is too large: -1. */
 int64_t tensor_count(int32_t dtype, int32_t rank, const int64_t *shape);
 
-typedef struct tensor_list {
-    tiga_tensor **v;
-    size_t n, cap;
-} tensor_list;
 bool tensor_list_add(tensor_list *l, tiga_tensor *x);
 void tensor_list_fini(tensor_list *l);
+tensor_list tensor_list_take(tiga_tensors *ts); /* empty, with memory of an earlier one */
+void tensor_list_give(tiga_tensors *ts, tensor_list *l);
 /* Everything that `roots` need, operands first, each once; goes down from x where descend(x). */
 bool tensor_postorder(tiga_tensors *ts, tiga_tensor *const *roots, size_t n, bool (*descend)(const tiga_tensor *x),
                       tensor_list *out);
@@ -169,11 +173,14 @@ typedef struct tensor_plan {
     int64_t *extent; /* [n_syms] */
     uint32_t n_syms, n_compute;
     uint64_t elements;
-    bool flat; /* all arrays have one shape: one axis will do */
+    bool flat; /* all arrays have one shape, nothing is folded: one axis will do */
     bool has_grad;
     base_str key;
+    void *block;
+    uint64_t small[400];
 } tensor_plan;
-bool tensor_plan_init(tensor_plan *p, tiga_tensors *ts, tiga_tensor *const *roots, size_t n_roots);
+/* What is needed to compute the roots; true and *moves when movements are among it (then it is no plan yet). */
+bool tensor_plan_init(tensor_plan *p, tiga_tensors *ts, tiga_tensor *const *roots, size_t n_roots, bool *moves);
 void tensor_plan_fini(tensor_plan *p);
 /* Leading axes of one element that IR shapes leave out. */
 uint32_t tensor_plan_lead(const tensor_plan *p, const tiga_tensor *x);
@@ -186,7 +193,8 @@ static inline const uint16_t *tensor_plan_axes(const tensor_plan *p, const tiga_
 ir_module *tensor_emit(const tensor_plan *p, base_arena *arena); /* one program @t; inside base_arena_catch */
 
 /* ---- run.c ---- */
-tiga_status tensor_run(tiga_tensors *ts, tiga_tensor *const *roots, size_t n_roots);
+/* moves may be NULL: there are none.  Otherwise OK, nothing done, and *moves, when there are. */
+tiga_status tensor_run(tiga_tensors *ts, tiga_tensor *const *roots, size_t n_roots, bool *moves);
 tiga_status tensor_text(tiga_tensors *ts, tiga_tensor *const *roots, size_t n_roots, char **text);
 void tensor_entries_drop(tiga_tensors *ts);
 

@@ -10,8 +10,8 @@ if(TIGA_COMPILER)
       "TIGA_BUILD=${CMAKE_BINARY_DIR};PYTHONDONTWRITEBYTECODE=1;TIGA_SANITIZE=${TIGA_SANITIZE}")
   endforeach()
 
-  # the example of a C host, and the program behind bench/latency.py: what is built is what is shown
-  foreach(program examples/jit bench/latency)
+  # the example of a C host, and the programs behind bench/latency.py and tensor.py: what is built is what is shown
+  foreach(program examples/jit bench/latency bench/tensor)
     string(REPLACE "/" "_" name ${program})
     string(REPLACE "examples_" "example_" name ${name})
     add_executable(${name} ${PROJECT_SOURCE_DIR}/${program}.c)

@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+"""Lazy tensors against numpy, in turns in one run: ten operators on 4M f32, and x * x on 8 elements, warm.
+
+    tensor.py [--build FOLDER] [--runs N] [--elements N]
+"""
+import argparse
+import statistics
+import subprocess
+import time
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def chain(x, y):
+    e = x * y
+    e = e + x
+    e = e * np.float32(0.5)
+    e = e - y
+    e = e * e
+    e = e + np.float32(1)
+    e = np.maximum(e, x)
+    e = e / np.float32(3)
+    e = e * y
+    return e + x
+
+
+def best(f, rounds):
+    times = []
+    for _ in range(rounds):
+        began = time.perf_counter()
+        f()
+        times.append(time.perf_counter() - began)
+    return min(times)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=Path, default=ROOT / "build")
+    parser.add_argument("--runs", type=int, default=7)
+    parser.add_argument("--elements", type=int, default=4_000_000)
+    options = parser.parse_args()
+
+    def ours(*arguments):
+        command = [str(options.build / "bin/bench_tensor"), *map(str, arguments)]
+        return [float(v) for v in subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()]
+
+    x, y = (np.random.default_rng(s).random(options.elements, dtype="f4") for s in (1, 2))
+    small = x[:8].copy()
+    seen = {"ours": [], "numpy": [], "small": [], "numpy small": []}
+    for _ in range(options.runs):
+        seen["ours"] += ours("chain", options.elements)
+        seen["numpy"].append(best(lambda: chain(x, y), 15) * 1e3)
+        seen["small"].append(ours("small")[0] / 1e3)
+        seen["numpy small"].append(best(lambda: [small * small for _ in range(1000)], 20) * 1e3)
+    print(f"{'':44} {'median':>9} {'least':>9}")
+    for name, text, unit in (("ours", f"ten operators on {options.elements} f32", "ms"), ("numpy", "numpy", "ms"),
+                             ("small", "x * x on 8 f32, from C: made, observed, freed", "us"), ("numpy small", "numpy, from Python", "us")):
+        print(f"{text:44} {statistics.median(seen[name]):6.2f} {unit} {min(seen[name]):6.2f} {unit}")
+    print(f"ten operators: {statistics.median(seen['numpy']) / statistics.median(seen['ours']):.1f} times numpy (goal 2)")
+
+
+if __name__ == "__main__":
+    main()
