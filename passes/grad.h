@@ -126,6 +126,7 @@ typedef struct grad {
     base_arena *scratch;
     base_str *err;
     grad_cached **cache; /* kernels made so far, of all programs */
+    bool again; /* what is made now is differentiated itself later on */
 } grad;
 
 /* The kernels' calls, emitted with b: cotangent[i] of result i (0: none), gradients of the operands for which

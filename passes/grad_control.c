@@ -5,6 +5,9 @@
  * its rounds are gone through backwards, popping.  So at most about 2 sqrt(N) states are kept at a time, and the rounds
  * run three more times.  The body stands in the code four times (with a `while` five), however many rounds there are.
  *
+ * A gradient that is differentiated itself keeps to loops that have a derivative: no stack; what a segment and a round
+ * begin with is computed anew, which takes about N sqrt(N) rounds.
+ *
  * A repeat that a `while` may leave is run once more before that, to count its rounds.
  *
  * The arms of an if are swept in the arms of another if with the same condition. */
@@ -241,10 +244,34 @@ static bool run_backward(rounds *r, ir_id segments, ir_id *ct) {
     return true;
 }
 
-static bool refuse(const grad_sweep *p) {
-    base_str_addf(p->g->err, "program '%s': a gradient of a gradient through repeat is not supported yet",
-                  p->g->f->name);
-    return false;
+/* The body so many times over, from the given state. */
+static void run_again(rounds *r, ir_id n, const ir_id *from, ir_id *out) {
+    loop l = begin(r->g, r->b, n, from, r->n);
+    body(r, l.arg, out, false);
+    end(&l, out);
+}
+
+/* The same without the stack, for a gradient that is differentiated itself: states are computed from the start, and
+ * within a segment from its beginning. */
+static bool run_backward_bare(rounds *r, ir_id segments, ir_id *ct) {
+    size_t n_ct = r->n_d + r->u.n;
+    ir_id one = ir_emit_i64(r->b, 1), *first = values(r, r->n), *state = values(r, r->n);
+    ct[n_ct] = r->count;
+    loop outer = begin(r->g, r->b, segments, ct, n_ct + 1);
+    ir_id n = grad_op2(r->b, IR_MIN, r->length, outer.arg[n_ct]);
+    ir_id before = grad_op2(r->b, IR_SUB, outer.arg[n_ct], n);
+    run_again(r, before, r->start, first);
+    base_copy(ct, outer.arg, sizeof *ct * n_ct);
+    ct[n_ct] = grad_op2(r->b, IR_SUB, n, one);
+    loop inner = begin(r->g, r->b, n, ct, n_ct + 1);
+    run_again(r, inner.arg[n_ct], first, state);
+    if (!back(r, state, inner.arg, ct))
+        return false;
+    ct[n_ct] = grad_op2(r->b, IR_SUB, inner.arg[n_ct], one);
+    end(&inner, ct);
+    ct[n_ct] = before;
+    end(&outer, ct);
+    return true;
 }
 
 static void find_differentiated(rounds *r) {
@@ -265,19 +292,19 @@ bool grad_repeat(grad_sweep *p, ir_id id) {
         any |= given[k] != 0;
     if (!any)
         return true;
-    if (contains(p->g->f, op->region, IR_PUSH, IR_POP, true))
-        return refuse(p);
+    BASE_CHECK(!contains(p->g->f, op->region, IR_PUSH, IR_POP, true));
     r.start = op->args + 1;
     find_differentiated(&r);
-    ir_id *ct = values(&r, r.n_d + r.u.n);
+    ir_id *ct = values(&r, r.n_d + r.u.n + 1);
     for (size_t i = 0; i < r.n_d + r.u.n; i++) {
         ir_id v = i < r.n_d ? r.start[r.d[i]] : r.u.v[i - r.n_d];
         ir_id value = i < r.n_d ? given[r.d[i]] : 0;
         ct[i] = grad_full(p->b, value ? value : grad_number(p->b, v, 0), &ir_at(p->g->f, v)->type);
     }
     ir_id segments = choose_segments(&r);
-    run_forward(&r, segments);
-    if (!run_backward(&r, segments, ct))
+    if (!p->g->again)
+        run_forward(&r, segments);
+    if (!(p->g->again ? run_backward_bare(&r, segments, ct) : run_backward(&r, segments, ct)))
         return false;
     for (size_t i = 0; i < r.n_d + r.u.n; i++)
         grad_take(p, i < r.n_d ? r.start[r.d[i]] : r.u.v[i - r.n_d], ct[i]);
@@ -323,8 +350,7 @@ bool grad_if(grad_sweep *p, ir_id id) {
     list_outer(p, op->region, &u);
     if (!any || !u.n)
         return true;
-    if (contains(g->f, op->region, IR_PUSH, IR_POP, true))
-        return refuse(p);
+    BASE_CHECK(!contains(g->f, op->region, IR_PUSH, IR_POP, true));
     ir_id choice = ir_emit1(p->b, IR_IF, ir_scalar(IR_TUPLE), op->args[0]);
     ir_region *outer = p->b->r;
     p->b->r = ir_at(g->f, choice)->region = ir_region_new(g->m);

@@ -196,6 +196,10 @@ static ir_id binary(ir_builder *b, ir_id id, ir_id ct, uint32_t arg) {
         return share(b, IR_LT, arg ? y : x, arg ? x : y, ct);
     case IR_MAX:
         return share(b, IR_GT, arg ? y : x, arg ? x : y, ct);
+    case IR_HYPOT: { /* 0 at (0, 0) */
+        ir_id part = over(b, arg ? y : x, id);
+        return mul(b, ct, grad_select(b, grad_op2(b, IR_EQ, id, grad_number(b, id, 0)), grad_number(b, id, 0), part));
+    }
     case IR_ATAN2: {
         ir_id r = grad_op2(b, IR_ADD, mul(b, x, x), mul(b, y, y));
         return arg ? neg(b, mul(b, ct, over(b, x, r))) : mul(b, ct, over(b, y, r));

@@ -62,7 +62,28 @@ diff_graph diff_graph_make(int i, bool square, diff_rng *r) {
     }
 }
 
+diff_graph diff_graph_transpose(const diff_graph *g) {
+    const ir_graph_data *d = &g->data;
+    diff_graph t = {.what = g->what};
+    t.offsets = calloc((size_t)d->n_src + 2, sizeof(int64_t));
+    t.sources = calloc((size_t)d->n_edges + 1, sizeof(int64_t));
+    t.edge_of = calloc((size_t)d->n_edges + 1, sizeof(int64_t));
+    for (int64_t e = 0; e < d->n_edges; e++) t.offsets[d->sources[e] + 1]++;
+    for (int64_t i = 0; i < d->n_src; i++) t.offsets[i + 1] += t.offsets[i];
+    for (int64_t i = d->n_dst; i-- > 0;) /* last edges first: each fills its row from the end */
+        for (int64_t e = d->offsets[i + 1]; e-- > d->offsets[i];) {
+            int64_t at = --t.offsets[d->sources[e] + 1];
+            t.sources[at] = i;
+            t.edge_of[at] = e;
+        }
+    for (int64_t i = 0; i < d->n_src; i++) t.offsets[i] = t.offsets[i + 1]; /* the ends have become beginnings */
+    t.offsets[d->n_src] = d->n_edges;
+    t.data = (ir_graph_data){d->n_src, d->n_dst, d->n_edges, t.offsets, t.sources, t.edge_of};
+    return t;
+}
+
 void diff_graph_free(diff_graph *g) {
+    free(g->edge_of);
     free(g->offsets);
     free(g->sources);
     *g = (diff_graph){0};

@@ -14,6 +14,7 @@ static void keep(gen *g, ir_id id) {
 
 static ir_dtype random_dtype(diff_rng *r) {
     int64_t k = diff_below(r, 100);
+    if (r->tame) return IR_F64;
     static const ir_dtype small[] = {IR_F16, IR_BF16, IR_I8, IR_U8, IR_C64, IR_C64, IR_C128};
     if (k < 28) return small[k / 4];
     return k < 55 ? IR_F32 : k < 67 ? IR_F64 : k < 77 ? IR_I32 : k < 89 ? IR_I64 : IR_BOOL;
@@ -123,6 +124,10 @@ static ir_opcode random_elementwise(gen *g, ir_dtype t) {
 }
 
 static void add_elementwise(gen *g) {
+    if (g->r->tame) {
+        keep(g, diff_smooth_op(&g->b, g->r, pick_of(g, IR_F64), pick_of(g, IR_F64)));
+        return;
+    }
     ir_dtype t = type_of(g, pick(g)).dtype;
     ir_opcode code = random_elementwise(g, t);
     ir_id args[3];
@@ -137,6 +142,7 @@ static void add_elementwise(gen *g) {
 }
 
 static ir_kind primitive_kind(diff_rng *r, ir_dtype t) {
+    if (r->tame && t == IR_F64) return diff_chance(r, 80) ? IR_KIND_SUM : IR_KIND_PROD;
     if (t == IR_BOOL) return diff_chance(r, 50) ? IR_KIND_AND : IR_KIND_OR;
     if (ir_dtype_is_complex(t)) return diff_chance(r, 60) ? IR_KIND_SUM : IR_KIND_PROD;
     static const ir_kind kinds[] = {IR_KIND_SUM, IR_KIND_SUM, IR_KIND_PROD, IR_KIND_MIN, IR_KIND_MAX};
@@ -167,6 +173,7 @@ static ir_kind reduce_kind(gen *g, ir_dtype t) {
     int64_t k = diff_below(g->r, 100);
     if (t == IR_BOOL) return k < 30 ? IR_KIND_COUNT : k < 60 ? IR_KIND_ANY : k < 90 ? IR_KIND_ALL : primitive_kind(g->r, t);
     if (ir_dtype_is_complex(t)) return k < 20 ? IR_KIND_MEAN : primitive_kind(g->r, t);
+    if (g->r->tame) k = 24 + k * 3 / 4;
     if (k < 12) return IR_KIND_ARGMIN;
     if (k < 24) return IR_KIND_ARGMAX;
     if (ir_dtype_is_float(t) && k < 34) return IR_KIND_LOGSUMEXP;
@@ -182,7 +189,7 @@ static ir_id score_of(gen *g, ir_id value) {
     uint32_t keep_axes = (uint32_t)diff_below(g->r, t.rank + 1);
     if (keep_axes == t.rank) return value;
     unsigned axes = ((1u << t.rank) - 1) & ~((1u << keep_axes) - 1);
-    return fold_axes(g, value, axes, diff_chance(g->r, 50) ? IR_KIND_SUM : IR_KIND_MAX);
+    return fold_axes(g, value, axes, diff_chance(g->r, 50) || g->r->tame ? IR_KIND_SUM : IR_KIND_MAX);
 }
 
 static ir_id emit_reduce(gen *g, ir_id value, ir_kind kind) {
@@ -240,8 +247,19 @@ static bool stretches_to(const ir_type *from, const ir_type *to) {
     return true;
 }
 
+/* a + b, or that and a product of the values of an earlier state, which still is associative and commutative. */
+static ir_id tame_state(gen *g, const ir_type *state, ir_id a, ir_id b) {
+    ir_id first_a = g->values[0], first_b = g->values[g->n / 2];
+    ir_type t = type_of(g, first_a);
+    ir_id sum = ir_emit_elementwise(&g->b, IR_ADD, (ir_id[]){a, b}, 2);
+    if (a == first_a || !stretches_to(&t, state) || diff_chance(g->r, 40)) return sum;
+    ir_id both = ir_emit_elementwise(&g->b, IR_MUL, (ir_id[]){first_a, first_b}, 2);
+    return ir_emit_elementwise(&g->b, IR_ADD, (ir_id[]){sum, both}, 2);
+}
+
 /* A value of the region for the state: something computed if it fits, else a and b in one operation. */
 static ir_id next_state(gen *g, const ir_type *state, ir_id a, ir_id b) {
+    if (g->r->tame) return tame_state(g, state, a, b);
     for (int tries = 0; tries < 4; tries++) {
         ir_id v = g->values[g->n - 1 - diff_below(g->r, g->n < 4 ? g->n : 4)];
         ir_type t = type_of(g, v);
@@ -264,8 +282,8 @@ static void fill_region(gen *g, ir_id combine, const ir_type *states, int n) {
         ir_set_int(g->m, ir_at(g->f, args[i]), IR_ATTR_INDEX, i);
     }
     for (int i = 0; i < 2 * n; i++) keep(&inner, args[i]);
-    if (diff_chance(g->r, 60)) add_constant(&inner);
-    for (int64_t steps = diff_below(g->r, 8); steps > 0; steps--) add_elementwise(&inner);
+    if (!g->r->tame && diff_chance(g->r, 60)) add_constant(&inner);
+    for (int64_t steps = g->r->tame ? 0 : diff_below(g->r, 8); steps > 0; steps--) add_elementwise(&inner);
     for (int i = 0; i < n; i++) next[i] = next_state(&inner, &states[i], args[i], args[n + i]);
     ir_emit(&inner.b, IR_YIELD, (ir_type){.dtype = IR_NONE}, next, (size_t)n);
     g->b.r = outer;

@@ -2,10 +2,11 @@
  * and every function runs on several graphs:
  *     graph interpreter = loop interpreter of what the passes made = C at -O0 = C at -O3, with 1, 2, 3 or 7 threads.
  *
- *     diff_test [--seed S] [--functions N] [--only NAME] [--cuda] [--write-c FILE]
+ *     diff_test [--seed S] [--functions N] [--only NAME] [--cuda] [--gradients] [--write-c FILE]
  * A difference prints the seed, the function's IR and the first wrong element; --only repeats one function. */
 #include "diff.h"
 #include "diff_cuda.h"
+#include "diff_grad.h"
 
 #include "tiga/compiler.h"
 #include "tiga/tiga.h"
@@ -16,13 +17,14 @@
 #include <unistd.h>
 
 enum { KERNELS = 32, PROGRAMS = 8, GRAPHS_EACH = 3, MAX_REPORTS = 10 };
+enum { WITH_GRADIENT = 10 }; /* kernels and as many programs, half of them smooth */
 
 typedef struct options {
     uint64_t seed;
     int64_t functions;
     const char *only;
     const char *write_c; /* only this: the C of the first batch */
-    bool cuda;
+    bool cuda, gradients;
 } options;
 
 typedef struct batch {
@@ -30,6 +32,7 @@ typedef struct batch {
     uint64_t seed;
     base_arena *arena;
     ir_module *m;      /* graph level, as generated */
+    ir_module *expanded; /* the same with gradients as code; without gradients m */
     ir_module *loops;  /* what the default pipeline made */
     base_str text;
     tiga_context *ctx[4];
@@ -40,30 +43,78 @@ typedef struct batch {
 
 static const int thread_counts[4] = {1, 2, 3, 7};
 static int n_failures;
-static int64_t n_functions, n_runs, n_kernels, n_programs;
+static int64_t n_functions, n_runs, n_kernels, n_programs, n_slopes, n_unknown, n_refused;
 
 static void fail(const batch *b, const ir_func *f, const char *graph, const char *how, const char *what) {
     if (++n_failures > MAX_REPORTS) return;
     base_str text = {0};
     if (f) ir_print_func(f, &text);
-    printf("FAIL seed %llu %s on '%s', %s: %s\n  again: diff_test --seed %llu --functions 1%s%s\n%s\n",
+    printf("FAIL seed %llu %s on '%s', %s: %s\n  again: diff_test --seed %llu --functions 1%s%s%s\n%s\n",
            (unsigned long long)b->seed, f ? f->name : "-", graph, how, what, (unsigned long long)b->seed,
-           f ? " --only " : "", f ? f->name : "", base_str_text(&text));
+           b->o->gradients ? " --gradients" : "", f ? " --only " : "", f ? f->name : "", base_str_text(&text));
     base_str_fini(&text);
 }
 
 /* ---- making and compiling a batch ---- */
-static bool make_module(batch *b) {
-    b->arena = base_arena_new();
-    b->m = ir_module_new(b->arena, "random.ir", NULL);
-    for (int i = 0; i < KERNELS; i++) diff_add_kernel(b->m, base_arena_printf(b->arena, "k%d", i), &b->rng);
-    for (int i = 0; i < PROGRAMS; i++) diff_add_program(b->m, base_arena_printf(b->arena, "p%d", i), &b->rng);
+static bool checked(batch *b) {
     base_str err = {0};
     bool good = ir_verify(b->m, &err);
     if (!good) fail(b, NULL, "-", "generator", base_str_text(&err));
     base_str_fini(&err);
+    b->text.len = 0;
     ir_print(b->m, IR_LEVEL_K | IR_LEVEL_P, &b->text);
     return good;
+}
+
+/* A function without a gradient is left out: the message names it. */
+static bool leave_out(batch *b, const char *message) {
+    const char *name = strstr(message, "program '"), *end = name ? strchr(name + 9, '\'') : NULL;
+    if (!end || !strstr(message, "no gradient goes through")) return false;
+    ir_func *f = ir_func_find(b->m, base_arena_printf(b->arena, "%.*s", (int)(end - name - 9), name + 9), IR_LEVEL_PROGRAM);
+    ir_func_remove(b->m, f);
+    n_refused++;
+    return checked(b);
+}
+
+/* Gradients as code, for the interpreter. */
+static bool expand(batch *b) {
+    tigac_options o = tigac_defaults();
+    o.file_name = "random.ir";
+    o.passes = "expand,grad";
+    o.emit = TIGAC_EMIT(TIGAC_GRAPH_IR);
+    for (;;) {
+        tigac_result *r = NULL;
+        bool good = tigac_compile(base_str_text(&b->text), b->text.len, &o, &r) == TIGAC_OK;
+        const char *text = base_arena_strdup(b->arena, good ? r->outputs[TIGAC_GRAPH_IR].bytes : !r ? "?" : *r->rendered ? r->rendered : r->error);
+        tigac_result_free(r);
+        if (!good && leave_out(b, text)) continue;
+        base_diags diags;
+        base_diags_init(&diags, b->arena, "expanded.ir", text);
+        b->expanded = good ? ir_parse(b->arena, "expanded.ir", text, &diags) : NULL;
+        if (!b->expanded) fail(b, NULL, "-", "the pass grad", good ? "its text does not read back" : text);
+        return b->expanded != NULL;
+    }
+}
+
+static bool make_gradients(batch *b) {
+    for (int tame = 0; tame < 2; tame++) {
+        b->rng.tame = tame;
+        for (int i = 0; i < WITH_GRADIENT; i++) {
+            bool kernel = i < WITH_GRADIENT / 2;
+            const char *name = base_arena_printf(b->arena, "%s%s%d", tame ? "smooth_" : "", kernel ? "k" : "p", i);
+            diff_add_vjp(b->m, kernel ? diff_add_kernel(b->m, name, &b->rng) : diff_add_program(b->m, name, &b->rng));
+        }
+    }
+    return checked(b) && expand(b);
+}
+
+static bool make_module(batch *b) {
+    b->arena = base_arena_new();
+    b->m = b->expanded = ir_module_new(b->arena, "random.ir", NULL);
+    if (b->o->gradients) return make_gradients(b);
+    for (int i = 0; i < KERNELS; i++) diff_add_kernel(b->m, base_arena_printf(b->arena, "k%d", i), &b->rng);
+    for (int i = 0; i < PROGRAMS; i++) diff_add_program(b->m, base_arena_printf(b->arena, "p%d", i), &b->rng);
+    return checked(b);
 }
 
 static void first_difference(const char *a, const char *b, base_str *out) {
@@ -214,6 +265,26 @@ static void run_code(batch *b, const diff_case *c, int which) {
     free_outputs(out);
 }
 
+static bool ends_with(const char *s, const char *end) {
+    size_t n = strlen(s), k = strlen(end);
+    return n >= k && !strcmp(s + n - k, end);
+}
+
+static void check_slopes(batch *b, const diff_case *c) {
+    base_str err = {0};
+    const char *name = base_arena_printf(b->arena, "%.*s", (int)strlen(c->f->name) - 4, c->f->name);
+    const ir_func *f = ir_func_find(b->expanded, name, IR_LEVEL_KERNEL);
+    diff_slope found[DIFF_MAX_ARRAYS];
+    f = f ? f : ir_func_find(b->expanded, name, IR_LEVEL_PROGRAM);
+    diff_check_slopes(b->expanded, f, c, &b->rng, found, &err);
+    for (size_t i = 0; i < c->f->n_results; i++) {
+        n_slopes += found[i] == DIFF_SLOPE_RIGHT;
+        n_unknown += found[i] == DIFF_SLOPE_UNKNOWN;
+    }
+    if (err.len) fail(b, c->f, c->graph->what, "slopes", base_str_text(&err));
+    base_str_fini(&err);
+}
+
 static void run_function(batch *b, const ir_func *f) {
     n_functions++;
     if (f->level == IR_LEVEL_KERNEL) n_kernels++;
@@ -222,12 +293,13 @@ static void run_function(batch *b, const ir_func *f) {
         diff_graph g = diff_graph_make((int)diff_below(&b->rng, DIFF_GRAPHS), f->needs_square, &b->rng);
         diff_case c;
         base_str err = {0};
-        if (!diff_case_make(&c, b->m, f, &g, &b->rng, &err))
+        if (!diff_case_make(&c, b->expanded, f, &g, &b->rng, &err))
             fail(b, f, g.what, "graph interpreter", base_str_text(&err));
         else {
             if (f->level == IR_LEVEL_KERNEL) run_loop_interpreter(b, &c);
             run_code(b, &c, 0);
             run_code(b, &c, 1);
+            if (b->rng.tame) check_slopes(b, &c);
             if (b->cuda && f->level == IR_LEVEL_KERNEL) {
                 void **out = new_outputs(&c);
                 if (diff_cuda_run(b->cuda, &c, out, &err)) compare(b, &c, out, "CUDA on the simulated device");
@@ -257,6 +329,72 @@ static int write_c(const options *o) {
     return good ? 0 : 1;
 }
 
+/* ---- kernels that gradients are made of, on the simulated device ---- */
+static bool has_total(const ir_func *f) {
+    for (ir_id id = 1; id < f->n_ops; id++)
+        if (ir_at(f, id)->code == IR_TOTAL) return true;
+    return false;
+}
+
+/* Those of the expanded module alone, with names that CUDA can have; totals are two launches and left out. */
+static ir_module *gradient_kernels(batch *b) {
+    base_str text = {0};
+    base_diags diags;
+    ir_print(b->expanded, IR_LEVEL_K | IR_LEVEL_P, &text);
+    base_diags_init(&diags, b->arena, "kernels.ir", base_str_text(&text));
+    ir_module *m = ir_parse(b->arena, "kernels.ir", base_arena_strdup(b->arena, base_str_text(&text)), &diags);
+    for (size_t i = m->n_funcs; i-- > 0;) {
+        ir_func *f = m->funcs[i];
+        if (f->level != IR_LEVEL_KERNEL || !strstr(f->name, ".vjp") || has_total(f)) {
+            ir_func_remove(m, f);
+            continue;
+        }
+        char *name = base_arena_strdup(b->arena, f->name);
+        for (char *dot = name; (dot = strchr(dot, '.'));) *dot = '_';
+        f->name = name;
+        f->exported = true;
+    }
+    base_str_fini(&text);
+    return m;
+}
+
+static void run_gradient_kernel(batch *b, const ir_module *m, const ir_func *f, diff_cuda *cuda) {
+    diff_graph g = diff_graph_make((int)diff_below(&b->rng, DIFF_GRAPHS), f->needs_square, &b->rng), t = {0};
+    diff_case c;
+    base_str err = {0};
+    n_functions++;
+    n_kernels++;
+    if (ir_transposed(f)) t = diff_graph_transpose(&g);
+    if (!diff_case_make(&c, m, f, ir_transposed(f) ? &t : &g, &b->rng, &err)) {
+        fail(b, f, g.what, "graph interpreter", base_str_text(&err));
+    } else {
+        void **out = new_outputs(&c);
+        if (diff_cuda_run(cuda, &c, out, &err)) compare(b, &c, out, "CUDA on the simulated device");
+        else fail(b, f, g.what, "CUDA on the simulated device", base_str_text(&err));
+        free_outputs(out);
+    }
+    base_str_fini(&err);
+    diff_case_free(&c);
+    diff_graph_free(&g);
+    diff_graph_free(&t);
+}
+
+static void run_gradient_kernels(batch *b) {
+    ir_module *m = gradient_kernels(b);
+    base_str text = {0}, err = {0};
+    ir_print(m, IR_LEVEL_K, &text);
+    diff_cuda *cuda = diff_cuda_new(base_str_text(&text), text.len, &err);
+    if (!cuda) fail(b, NULL, "-", "CUDA", base_str_text(&err));
+    uint64_t after = b->seed * 7919;
+    for (size_t i = 0; cuda && i < m->n_funcs; i++) {
+        b->rng = (diff_rng){.state = after + 1000003 * (i + 1)};
+        if (!b->o->only || !strcmp(b->o->only, m->funcs[i]->name)) run_gradient_kernel(b, m, m->funcs[i], cuda);
+    }
+    diff_cuda_free(cuda);
+    base_str_fini(&text);
+    base_str_fini(&err);
+}
+
 static void run_batch(const options *o, uint64_t seed) {
     batch b = {.o = o, .seed = seed, .rng = {seed}};
     for (int i = 0; i < 4; i++) {
@@ -266,7 +404,8 @@ static void run_batch(const options *o, uint64_t seed) {
     }
     bool good = make_module(&b) && round_trips(&b, base_str_text(&b.text), IR_LEVEL_K | IR_LEVEL_P) &&
                 compile(&b, 0, &b.code[0]) && compile(&b, 3, &b.code[1]);
-    if (good && o->cuda) {
+    if (good && o->cuda && o->gradients) run_gradient_kernels(&b);
+    if (good && o->cuda && !o->gradients) {
         base_str err = {0};
         b.cuda = diff_cuda_new(base_str_text(&b.text), b.text.len, &err);
         if (!b.cuda) fail(&b, NULL, "-", "CUDA", base_str_text(&err));
@@ -275,7 +414,11 @@ static void run_batch(const options *o, uint64_t seed) {
     uint64_t after = b.rng.state;
     for (size_t i = 0; good && i < b.m->n_funcs; i++) {
         b.rng.state = after + 1000003 * (i + 1); /* so that --only sees the same values */
-        if (!o->only || !strcmp(o->only, b.m->funcs[i]->name)) run_function(&b, b.m->funcs[i]);
+        const ir_func *f = b.m->funcs[i];
+        b.rng.tame = !strncmp(f->name, "smooth", 6);
+        if (o->gradients && !ends_with(f->name, "_vjp")) continue;
+        if (o->gradients) f = ir_func_find(b.expanded, f->name, IR_LEVEL_PROGRAM);
+        if (!o->only || !strcmp(o->only, f->name)) run_function(&b, f);
     }
     diff_cuda_free(b.cuda);
     for (int i = 0; i < 2; i++) tiga_module_free(b.code[i]);
@@ -293,8 +436,9 @@ static options parse_options(int argc, char **argv) {
         else if (!strcmp(argv[i], "--only")) o.only = value, i++;
         else if (!strcmp(argv[i], "--write-c")) o.write_c = value, i++;
         else if (!strcmp(argv[i], "--cuda")) o.cuda = true;
+        else if (!strcmp(argv[i], "--gradients")) o.gradients = true;
         else {
-            fprintf(stderr, "usage: diff_test [--seed S] [--functions N] [--only NAME] [--cuda] [--write-c FILE]\n");
+            fprintf(stderr, "usage: diff_test [--seed S] [--functions N] [--only NAME] [--cuda] [--gradients] [--write-c FILE]\n");
             exit(2);
         }
     }
@@ -312,5 +456,8 @@ int main(int argc, char **argv) {
     }
     printf("%lld functions (%lld kernels, %lld programs), %lld runs agree, %d differ\n", (long long)n_functions,
            (long long)n_kernels, (long long)n_programs, (long long)n_runs, n_failures);
+    if (o.gradients)
+        printf("%lld slopes right, %lld not to be told; %lld functions without a gradient\n", (long long)n_slopes, (long long)n_unknown,
+               (long long)n_refused);
     return n_failures || !n_functions ? 1 : 0;
 }

@@ -41,6 +41,7 @@ static ir_type tensor(gen *g, ir_dtype t, int which) {
 
 static ir_dtype random_dtype(diff_rng *r) {
     int64_t k = diff_below(r, 100);
+    if (r->tame) return IR_F64;
     static const ir_dtype small[] = {IR_F16, IR_BF16, IR_I8, IR_U8, IR_C64, IR_C64, IR_C128};
     if (k < 28) return small[k / 4];
     return k < 57 ? IR_F32 : k < 69 ? IR_F64 : k < 78 ? IR_I32 : k < 90 ? IR_I64 : IR_BOOL;
@@ -79,6 +80,10 @@ static ir_id pick_like(gen *g, ir_dtype t, const ir_id *like, int n) {
 static void add_elementwise(gen *g) {
     ir_id args[3] = {pick(g)};
     ir_dtype t = type_of(g, args[0]).dtype;
+    if (g->r->tame && t == IR_F64) {
+        keep(g, diff_smooth_op(&g->b, g->r, args[0], pick_like(g, t, args, 1)));
+        return;
+    }
     ir_opcode code;
     for (;;) {
         code = (ir_opcode)(1 + diff_below(g->r, IR_OP_COUNT - 1));
@@ -99,6 +104,7 @@ static void add_elementwise(gen *g) {
 static const char *fold_kind(diff_rng *r, ir_dtype t) {
     static const char *const numeric[] = {"sum", "sum", "prod", "min", "max"};
     if (ir_dtype_is_complex(t)) return diff_chance(r, 60) ? "sum" : "prod";
+    if (r->tame && t == IR_F64) return diff_chance(r, 80) ? "sum" : "prod";
     return t == IR_BOOL ? (diff_chance(r, 50) ? "and" : "or") : numeric[diff_below(r, 5)];
 }
 
@@ -169,7 +175,7 @@ static void add_call(gen *g, const ir_func *callee) {
 static void random_call(gen *g) {
     for (int tries = 0; tries < 8; tries++) {
         const ir_func *f = g->m->funcs[diff_below(g->r, (int64_t)g->m->n_funcs)];
-        if (f->level == IR_LEVEL_KERNEL) {
+        if (f->level == IR_LEVEL_KERNEL && (!g->r->tame || !strncmp(f->name, "smooth", 6))) {
             add_call(g, f);
             return;
         }
@@ -182,7 +188,8 @@ static ir_id same_type_step(gen *g, ir_id id) {
     static const ir_opcode logic[] = {IR_AND, IR_OR, IR_EQ}, complex[] = {IR_ADD, IR_SUB, IR_MUL, IR_MUL, IR_DIV};
     ir_type t = type_of(g, id);
     ir_opcode code = t.dtype == IR_BOOL ? logic[diff_below(g->r, 3)]
-                      : ir_dtype_is_complex(t.dtype) ? complex[diff_below(g->r, 5)] : numeric[diff_below(g->r, 5)];
+                      : ir_dtype_is_complex(t.dtype) ? complex[diff_below(g->r, 5)]
+                      : numeric[diff_below(g->r, g->r->tame ? 2 : 5)];
     if (ir_dtype_is_half(t.dtype)) { /* computed in f32, carried in 16 bits */
         ir_id wide = cast_to(g, id, IR_F32), half = ir_emit_const(&g->b, ir_scalar(IR_F32), (ir_scalar_value){.f = 0.75f});
         return cast_to(g, ir_emit_elementwise(&g->b, IR_MUL, (ir_id[]){wide, half}, 2), t.dtype);

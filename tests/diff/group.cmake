@@ -16,6 +16,13 @@ if(TIGA_COMPILER AND TARGET cuda_sim)
   add_test(NAME diff.second COMMAND diff_test --seed 2000 --functions ${functions} ${cuda})
   set_tests_properties(diff.first diff.second PROPERTIES TIMEOUT 1800 LABELS diff)
 
+  set(gradients 160)
+  if(TIGA_SANITIZE)
+    set(gradients 30)
+  endif()
+  add_test(NAME diff.gradients COMMAND diff_test --gradients --seed 3000 --functions ${gradients} ${cuda})
+  set_tests_properties(diff.gradients PROPERTIES TIMEOUT 1800 LABELS diff)
+
   # The C of a batch under other compilers than the one inside, as C11 and as C++17, with warnings as errors.
   add_test(NAME diff.compilers COMMAND ${CMAKE_CURRENT_LIST_DIR}/compilers.sh $<TARGET_FILE:diff_test> 4000)
   set_tests_properties(diff.compilers PROPERTIES TIMEOUT 600 LABELS diff)
