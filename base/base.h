@@ -160,10 +160,18 @@ void base_span_line_col(const char *source, uint32_t offset, uint32_t *line, uin
 
 /* ---- file.c: whole files.  `err` gets one line naming the path and the reason; false on failure. --------------- */
 bool base_file_read(const char *path, base_str *out, base_str *err); /* "-" is standard input */
-bool base_file_injected(void); /* before a system call of files: true, and errno is EIO, when it is to fail */
+bool base_file_injected(void); /* before a system call of files: true, and errno is set, when it is to fail */
+/* Before a read or a write of n bytes: how many it may be asked for, a multiple of `unit` or n; 0: errno, it fails. */
+size_t base_file_allowed(size_t n, size_t unit);
 bool base_file_write_all(int fd, const void *bytes,
                          size_t n); /* in pieces, so that tests can stop in the middle; errno */
-bool base_file_fail(base_str *err, const char *path, const char *what); /* "PATH: cannot WHAT: " errno; false */
+bool base_file_fail(base_str *err, const char *path,
+                    const char *what); /* "PATH: cannot WHAT: " errno, which stays; false */
+
+/* ---- file_at.c: all of n bytes at an offset.  `unit`: what a file opened with O_DIRECT wants its offsets to be multiples
+ * of, after a short transfer too; 1 otherwise.  false: errno; ENODATA when the file ends before. -------------------- */
+bool base_file_pread_all(int fd, void *to, size_t n, int64_t at, size_t unit);
+bool base_file_pwrite_all(int fd, const void *from, size_t n, int64_t at, size_t unit);
 
 /* ---- file_write.c: all or nothing, by a temporary name beside the place, fsync, rename and fsync of the folder.  Keeps the
  * mode of a file that is there, follows symbolic links, writes into what is not a regular file as it is. ------------- */
@@ -173,12 +181,23 @@ typedef struct base_part {
 } base_part;
 bool base_file_write_parts(const char *path, const base_part *parts, size_t n_parts, base_str *err);
 bool base_file_write(const char *path, const void *bytes, size_t n, base_str *err);
+typedef struct base_writer {
+    bool (*fill)(void *user, int fd); /* writes the contents; false: errno */
+    void *user;
+    bool keep; /* what is at the path stays, and that is a failure with EEXIST */
+} base_writer;
+/* A regular file only.  *error: errno of the failure, 0 when it has none. */
+bool base_file_write_with(const char *path, const base_writer *w, int *error, base_str *err);
+/* Removes what writers of this path that died on this machine have left beside it. */
+void base_file_sweep(const char *path);
 
 /* ---- inject.c: make the n-th call fail.  0 switches off.  Counts only calls of the process, all threads. ------- */
 typedef enum base_inject_kind { BASE_INJECT_ALLOC, BASE_INJECT_FILE, BASE_INJECT_KINDS } base_inject_kind;
 void base_inject_at(base_inject_kind kind, uint64_t nth); /* also resets the count */
 void base_inject_kill_at(base_inject_kind kind,
                          uint64_t nth); /* the process is killed there: a crash, at every place */
+void base_inject_error(int error); /* what file calls fail with, EIO at first; 0: reads and writes are short instead */
+int base_inject_get_error(void);
 uint64_t base_inject_count(base_inject_kind kind);
 bool base_inject_hit(base_inject_kind kind); /* counts one call; true: this one must fail */
 

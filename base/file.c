@@ -11,21 +11,34 @@
 enum { PIECE = 256 << 10 };
 
 bool base_file_injected(void) {
-    if (!base_inject_hit(BASE_INJECT_FILE))
+    if (!base_inject_hit(BASE_INJECT_FILE) || !base_inject_get_error())
         return false;
-    errno = EIO;
+    errno = base_inject_get_error();
     return true;
 }
 
+size_t base_file_allowed(size_t n, size_t unit) {
+    if (!base_inject_hit(BASE_INJECT_FILE))
+        return n;
+    int error = base_inject_get_error();
+    if (!error)
+        return n / 2 >= unit ? n / 2 / unit * unit : n;
+    errno = error;
+    return 0;
+}
+
 bool base_file_fail(base_str *err, const char *path, const char *what) {
+    int saved = errno;
     if (err)
-        base_str_addf(err, "%s: cannot %s: %s", path, what, strerror(errno));
+        base_str_addf(err, "%s: cannot %s: %s", path, what, strerror(saved));
+    errno = saved;
     return false;
 }
 
 bool base_file_write_all(int fd, const void *bytes, size_t n) {
     for (const char *at = bytes; n > 0;) {
-        ssize_t put = base_file_injected() ? -1 : write(fd, at, n < PIECE ? n : PIECE);
+        size_t piece = base_file_allowed(n < PIECE ? n : PIECE, 1);
+        ssize_t put = piece ? write(fd, at, piece) : -1;
         if (put < 0 && errno == EINTR)
             continue;
         if (put < 0)
@@ -38,11 +51,10 @@ bool base_file_write_all(int fd, const void *bytes, size_t n) {
 
 static ssize_t read_some(int fd, char *buf, size_t n) {
     ssize_t got;
-    if (base_file_injected())
-        return -1;
-    do
-        got = read(fd, buf, n);
-    while (got < 0 && errno == EINTR);
+    do {
+        size_t piece = base_file_allowed(n, 1);
+        got = piece ? read(fd, buf, piece) : -1;
+    } while (got < 0 && errno == EINTR);
     return got;
 }
 

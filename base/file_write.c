@@ -10,29 +10,36 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-static bool write_parts(int fd, const base_part *parts, size_t n_parts) {
-    for (size_t i = 0; i < n_parts; i++)
-        if (!base_file_write_all(fd, parts[i].bytes, parts[i].n))
+typedef struct parts {
+    const base_part *parts;
+    size_t n;
+} parts_of;
+
+static bool write_parts(void *user, int fd) {
+    const parts_of *p = user;
+    for (size_t i = 0; i < p->n; i++)
+        if (!base_file_write_all(fd, p->parts[i].bytes, p->parts[i].n))
             return false;
     return true;
 }
 
-static bool write_in_place(const char *path, const base_part *parts, size_t n_parts, base_str *err) {
+static bool write_in_place(const char *path, const base_writer *w, base_str *err) {
     int fd = base_file_injected() ? -1 : open(path, O_WRONLY | O_CLOEXEC);
     if (fd < 0)
         return base_file_fail(err, path, "open for writing");
-    bool ok = write_parts(fd, parts, n_parts) || base_file_fail(err, path, "write");
+    bool ok = w->fill(w->user, fd) || base_file_fail(err, path, "write");
     if (close(fd) != 0 && ok)
         ok = base_file_fail(err, path, "write");
     return ok;
 }
 
 /* Contents, mode (that of the file to be replaced, if any), and down to the disk; closes fd.  errno on failure. */
-static bool fill_temporary(int fd, const struct stat *old, const base_part *parts, size_t n_parts) {
-    bool ok = write_parts(fd, parts, n_parts);
+static bool fill_temporary(int fd, const struct stat *old, const base_writer *w) {
+    bool ok = w->fill(w->user, fd);
     if (ok && old)
         ok = !base_file_injected() && fchmod(fd, old->st_mode & 07777) == 0;
     ok = ok && !base_file_injected() && fsync(fd) == 0;
@@ -79,25 +86,50 @@ static int create_beside(const char *path, base_str *name) {
             return -1;
         }
         int fd = base_file_injected() ? -1 : open(name->data, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd >= 0)
+            (void)flock(fd, LOCK_EX | LOCK_NB); /* whoever sweeps sees that somebody is at it */
         if (fd >= 0 || errno != EEXIST)
             return fd;
     }
 }
 
+/* errno EEXIST when there is something. */
+static bool rename_keeping(const char *from, const char *to) {
+#ifdef RENAME_NOREPLACE
+    if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
+        return true;
+    if (errno != EINVAL && errno != ENOSYS) /* some file systems cannot */
+        return false;
+#endif
+    return link(from, to) == 0 && (unlink(from), true);
+}
+
+static bool put_in_place(const char *name, const char *target, const base_writer *w) {
+    if (base_file_injected())
+        return false;
+    return w->keep ? rename_keeping(name, target) : rename(name, target) == 0;
+}
+
+static void remove_keeping_errno(const char *name) {
+    int saved = errno;
+    unlink(name);
+    errno = saved;
+}
+
 /* `path` is for messages, `target` is the same place without links. */
-static bool write_beside(const char *path, const char *target, const struct stat *old, const base_part *parts,
-                         size_t n_parts, base_str *err) {
+static bool write_beside(const char *path, const char *target, const struct stat *old, const base_writer *w,
+                         base_str *err) {
     base_str name = {0};
     int fd = create_beside(target, &name);
     bool ok = true;
     if (fd < 0) {
         ok = base_file_fail(err, path, "create");
-    } else if (!fill_temporary(fd, old, parts, n_parts)) {
+    } else if (!fill_temporary(fd, old, w)) {
         ok = base_file_fail(err, path, "write");
-        unlink(name.data);
-    } else if (base_file_injected() || rename(name.data, target) != 0) {
-        ok = base_file_fail(err, path, "rename");
-        unlink(name.data);
+        remove_keeping_errno(name.data);
+    } else if (!put_in_place(name.data, target, w)) {
+        ok = base_file_fail(err, path, errno == EEXIST ? "create" : "rename");
+        remove_keeping_errno(name.data);
     } else if (!sync_folder(target)) {
         ok = base_file_fail(err, path, "sync the folder of");
     }
@@ -129,29 +161,47 @@ static bool follow(const char *path, base_str *target) {
     return false;
 }
 
-static bool write_new(const char *path, const base_part *parts, size_t n_parts, base_str *err) {
+static bool write_new(const char *path, const base_writer *w, base_str *err) {
     base_str target = {0};
-    bool ok = follow(path, &target) ? write_beside(path, target.data, NULL, parts, n_parts, err)
-                                    : base_file_fail(err, path, "write");
+    bool ok =
+        follow(path, &target) ? write_beside(path, target.data, NULL, w, err) : base_file_fail(err, path, "write");
     base_str_fini(&target);
     return ok;
 }
 
-bool base_file_write_parts(const char *path, const base_part *parts, size_t n_parts, base_str *err) {
+static bool write_any(const char *path, const base_writer *w, bool in_place, base_str *err) {
     struct stat st;
+    errno = 0;
     if (stat(path, &st) != 0)
-        return write_new(path, parts, n_parts, err);
+        return write_new(path, w, err);
     if (S_ISDIR(st.st_mode)) {
         errno = EISDIR;
         return base_file_fail(err, path, "write");
     }
-    if (!S_ISREG(st.st_mode))
-        return write_in_place(path, parts, n_parts, err);
+    if (!S_ISREG(st.st_mode) && in_place)
+        return write_in_place(path, w, err);
+    if (!S_ISREG(st.st_mode) || w->keep) {
+        errno = EEXIST;
+        return base_file_fail(err, path, "create");
+    }
     char *real = realpath(path, NULL); /* a link keeps pointing to the new contents */
     if (!real)
         return base_file_fail(err, path, "resolve");
-    bool ok = write_beside(path, real, &st, parts, n_parts, err);
+    bool ok = write_beside(path, real, &st, w, err);
+    int saved = errno;
     free(real);
+    errno = saved;
+    return ok;
+}
+
+bool base_file_write_parts(const char *path, const base_part *parts, size_t n_parts, base_str *err) {
+    parts_of p = {parts, n_parts};
+    return write_any(path, &(base_writer){.fill = write_parts, .user = &p}, true, err);
+}
+
+bool base_file_write_with(const char *path, const base_writer *w, int *error, base_str *err) {
+    bool ok = write_any(path, w, false, err);
+    *error = ok ? 0 : errno;
     return ok;
 }
 

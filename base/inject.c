@@ -2,11 +2,13 @@
  * The only mutable globals of the folder; relaxed atomics, because a test arms them before it starts threads. */
 #include "base/base.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
 
 static _Atomic uint64_t counts[BASE_INJECT_KINDS];
 static _Atomic uint64_t targets[BASE_INJECT_KINDS];
+static _Atomic int file_error = EIO;
 static _Atomic bool deadly[BASE_INJECT_KINDS];
 
 void base_inject_at(base_inject_kind kind, uint64_t nth) {
@@ -19,6 +21,10 @@ void base_inject_kill_at(base_inject_kind kind, uint64_t nth) {
     base_inject_at(kind, nth);
     atomic_store(&deadly[kind], true);
 }
+
+void base_inject_error(int error) { atomic_store(&file_error, error); }
+
+int base_inject_get_error(void) { return atomic_load(&file_error); }
 
 uint64_t base_inject_count(base_inject_kind kind) { return atomic_load(&counts[kind]); }
 

@@ -1,0 +1,47 @@
+/* What file_write.c leaves beside a path when its process is killed: NAME.PID.NUMBER.tmp.  Removed only when no process of
+ * that number lives here and nobody holds the lock that writers hold, so another machine's writer on a shared file
+ * system is not disturbed. */
+#include "base/base.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+/* Whether it is one of ours for `base`, and its process is gone. */
+static bool is_left(const char *name, const char *base, size_t n) {
+    long pid;
+    unsigned number;
+    int end = 0;
+    if (strncmp(name, base, n) != 0 || sscanf(name + n, ".%ld.%u.tmp%n", &pid, &number, &end) != 2 || end == 0 ||
+        name[n + (size_t)end] || pid <= 0)
+        return false;
+    return kill((pid_t)pid, 0) != 0 && errno == ESRCH;
+}
+
+static void remove_left(int folder, const char *name) {
+    int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0)
+        return;
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0 && !base_file_injected())
+        (void)unlinkat(folder, name, 0);
+    close(fd);
+}
+
+void base_file_sweep(const char *path) {
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    base_str folder = {0};
+    base_str_add_n(&folder, path, slash ? (size_t)(slash - path) + 1 : 0);
+    DIR *d = folder.failed ? NULL : opendir(folder.len ? folder.data : ".");
+    base_str_fini(&folder);
+    if (!d)
+        return;
+    for (struct dirent *e; (e = readdir(d));)
+        if (is_left(e->d_name, base, strlen(base)))
+            remove_left(dirfd(d), e->d_name);
+    closedir(d);
+}
