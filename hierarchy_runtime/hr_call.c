@@ -146,14 +146,14 @@ static tiga_status launch(hr_frame *f) {
 
 /* The peak of this call alone is kept while it runs. */
 static int64_t peak_begin(tiga_context *ctx) {
-    int64_t before = ctx->host_peak;
-    ctx->host_peak = ctx->host_live;
+    int64_t before = ctx->call_peak;
+    ctx->call_peak = ctx->call_live;
     return before;
 }
 
 static int64_t peak_end(tiga_context *ctx, int64_t before) {
-    int64_t peak = ctx->host_peak;
-    ctx->host_peak = before > peak ? before : peak;
+    int64_t peak = ctx->call_peak;
+    ctx->call_peak = before > peak ? before : peak;
     return peak;
 }
 
@@ -213,6 +213,9 @@ tiga_status tiga_prepare(tiga_context *ctx, tiga_module *m, const char *name, ti
         *out = NULL;
     if (!out || !is_complete(ctx, &c))
         return rt_fail(ctx, TIGA_E_ARGUMENT, "tiga_prepare: an argument is NULL, or a count negative");
+    if (ctx->account->options.eviction == TIGA_EVICT_LRU)
+        return rt_fail(ctx, TIGA_E_UNSUPPORTED,
+                       "tiga_prepare: memory of fixed addresses cannot be evicted; prepare outside of the LRU scope");
     rt_begin(ctx);
     tiga_prepared *p = base_alloc(sizeof *p + (size_t)n_graphs * sizeof *p->graphs);
     if (!p)

@@ -92,14 +92,12 @@ static void pool_give(hr_pool *p, void *data, int64_t n_bytes) {
 
 bool hr_pool_take(hr_frame *f, tiga_instance *i) {
     hr_pool *p = &f->pool;
-    const tiga_context *ctx = f->ctx;
     int k = p->n - 1;
     while (k >= 0 && p->block[k].bytes != i->bytes)
         k--;
-    if (k < 0 || (ctx->host_budget >= 0 && i->bytes > ctx->host_budget - ctx->host_live))
+    if (k < 0 || !rt_account_try(f->ctx, i->bytes))
         return false;
-    if (hr_charge(f, i->bytes, f->fn->name) != TIGA_OK)
-        return false;
+    f->charged += i->bytes;
     i->data = p->block[k].data;
     p->bytes -= i->bytes;
     p->block[k] = p->block[--p->n];

@@ -46,7 +46,14 @@ tiga_status tiga_context_new(const tiga_context_options *options, tiga_context *
     if (!ctx)
         return TIGA_E_MEMORY;
     ctx->threads = o.threads ? o.threads : omp_get_max_threads();
-    ctx->host_budget = o.host_budget_bytes;
+    tiga_execution_options limits = tiga_execution_defaults();
+    limits.budget[TIGA_TIER_HOST] = o.host_budget_bytes;
+    ctx->own = ctx->account = rt_account_new(&limits, NULL);
+    if (!ctx->own) {
+        base_free(ctx);
+        return TIGA_E_MEMORY;
+    }
+    pthread_mutex_init(&ctx->lock, NULL);
     ctx->poll = o.poll;
     ctx->poll_user = o.poll_user;
     atomic_init(&ctx->interrupted, 0);
@@ -57,6 +64,12 @@ tiga_status tiga_context_new(const tiga_context_options *options, tiga_context *
 void tiga_context_free(tiga_context *ctx) {
     if (!ctx)
         return;
+    if (ctx->account != ctx->own) {
+        atomic_store(&ctx->account->active, false);
+        tiga_execution_free(ctx->account);
+    }
+    tiga_execution_free(ctx->own);
+    pthread_mutex_destroy(&ctx->lock);
     rt_mem_free(ctx->scratch);
     base_free(ctx->features);
     base_free(ctx);
@@ -64,7 +77,7 @@ void tiga_context_free(tiga_context *ctx) {
 
 int tiga_context_threads(const tiga_context *ctx) { return ctx ? ctx->threads : 0; }
 
-const char *tiga_error_text(const tiga_context *ctx) { return ctx ? ctx->error : ""; }
+const char *tiga_error_text(const tiga_context *ctx) { return ctx && ctx->status != TIGA_OK ? ctx->error : ""; }
 
 tiga_status tiga_error_status(const tiga_context *ctx) { return ctx ? ctx->status : TIGA_E_ARGUMENT; }
 
@@ -122,7 +135,11 @@ bool rt_interrupted(tiga_context *ctx) {
 tiga_status rt_fail(tiga_context *ctx, tiga_status status, const char *fmt, ...) {
     if (!ctx || ctx->status != TIGA_OK)
         return status;
-    ctx->status = status;
+    pthread_mutex_lock(&ctx->lock);
+    if (ctx->status != TIGA_OK) { /* another thread was faster */
+        pthread_mutex_unlock(&ctx->lock);
+        return status;
+    }
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(ctx->error, sizeof ctx->error, fmt, ap);
@@ -130,19 +147,7 @@ tiga_status rt_fail(tiga_context *ctx, tiga_status status, const char *fmt, ...)
     for (char *p = ctx->error; *p; p++) /* one line, whatever a file name holds */
         if (*p == '\n' || *p == '\r')
             *p = ' ';
+    ctx->status = status;
+    pthread_mutex_unlock(&ctx->lock);
     return status;
 }
-
-tiga_status rt_account_take(tiga_context *ctx, int64_t n_bytes, const char *what) {
-    if (ctx->host_budget >= 0 && n_bytes > ctx->host_budget - ctx->host_live)
-        return rt_fail(ctx, TIGA_E_BUDGET, "%s needs %lld bytes on the host; %lld of its budget of %lld are in use",
-                       what, (long long)n_bytes, (long long)ctx->host_live, (long long)ctx->host_budget);
-    if (n_bytes > INT64_MAX - ctx->host_live)
-        return rt_fail(ctx, TIGA_E_MEMORY, "%s is larger than any memory", what);
-    ctx->host_live += n_bytes;
-    if (ctx->host_live > ctx->host_peak)
-        ctx->host_peak = ctx->host_live;
-    return TIGA_OK;
-}
-
-void rt_account_give(tiga_context *ctx, int64_t n_bytes) { ctx->host_live -= n_bytes; }

@@ -75,7 +75,7 @@ static tiga_status take_scratch(tiga_context *ctx, job *j, int *threads) {
     if (each > INT64_MAX / 8192)
         return rt_fail(ctx, TIGA_E_MEMORY, "%s: %lld bytes of scratch memory a thread", code->name, (long long)each);
     each = (each + SCRATCH_ALIGN - 1) / SCRATCH_ALIGN * SCRATCH_ALIGN;
-    while (*threads > 1 && ctx->host_budget >= 0 && *threads * each > ctx->host_budget - ctx->host_live)
+    while (*threads > 1 && *threads * each > rt_room_left(ctx->account, TIGA_TIER_HOST))
         --*threads;
     tiga_status status = rt_account_take(ctx, *threads * each, code->name);
     if (status != TIGA_OK)

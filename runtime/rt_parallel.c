@@ -1,4 +1,4 @@
-/* Threads.  One primitive, tasks taken from a counter by OpenMP threads; nothing else in the runtime starts any.
+/* Threads.  One primitive, tasks taken from a counter by OpenMP threads; nothing else in this folder starts any.
  *
  * The caller's OpenMP settings are never changed.  libgomp's pool does not survive fork: a child that used it would
  * wait for threads that are not there.  A pool belongs to the thread that opens the region, so a child opens regions

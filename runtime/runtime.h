@@ -8,6 +8,7 @@
 
 #include "base/base.h"
 #include "runtime/rt_cache.h"
+#include "tiga/memory.h"
 #include "tiga/tiga.h"
 
 #include <pthread.h>
@@ -20,8 +21,9 @@ enum { RT_ERROR_BYTES = 2048 };
 
 struct tiga_context {
     int threads;
-    int64_t host_budget; /* < 0: unlimited */
-    int64_t host_live, host_peak;
+    tiga_execution *account; /* in force: that of the scope, or `own`.  Changed under `lock` */
+    tiga_execution *own;
+    int64_t call_live, call_peak; /* of what calls have charged and not given back */
     int64_t memory_limit; /* > 0: rt_mem_take refuses more than this at once (tests, fuzzing) */
     atomic_int interrupted;
     int (*poll)(void *user); /* see tiga_context_options */
@@ -29,7 +31,8 @@ struct tiga_context {
     pthread_t caller; /* who polls: the thread in the present call; set only where there is a poll */
     int polls;        /* times it was asked whether to stop, since rt_begin */
     int64_t poll_at;  /* clock, ns; 0: not read yet */
-    tiga_status status;
+    pthread_mutex_t lock; /* guards what follows, and who is in force */
+    _Atomic tiga_status status; /* set after `error`, so that other threads may look */
     char error[RT_ERROR_BYTES];
     void *scratch; /* of all threads of a launch; kept between launches */
     int64_t scratch_bytes;
@@ -40,9 +43,46 @@ struct tiga_context {
 tiga_status rt_fail(tiga_context *ctx, tiga_status status, const char *fmt, ...) BASE_PRINTF(3, 4);
 bool rt_interrupted(tiga_context *ctx);
 void rt_begin(tiga_context *ctx); /* of every public call that can be interrupted: forgets earlier interruptions */
-/* Charges the host budget before an allocation; E_BUDGET names `what` and the figures. */
+
+/* ---- rt_account.c: bytes by tier, checked before they are allocated; and what calls have of them ------------------ */
+typedef struct rt_shared rt_shared; /* rt_shared.c */
+struct tiga_execution {
+    atomic_int refs;
+    atomic_bool active;
+    _Atomic int64_t budget[TIGA_TIERS]; /* < 0: unlimited */
+    _Atomic int64_t live[TIGA_TIERS], peak[TIGA_TIERS];
+    tiga_execution_options options; /* its texts are its own */
+    rt_shared *shared; /* or NULL: the budget is of many processes */
+    /* What stands above: makes room, and is freed with the account.  Set under the lock, once. */
+    pthread_mutex_t lock;
+    struct rt_room *room;
+};
+typedef enum rt_room_answer { RT_ROOM_MADE, RT_ROOM_NONE, RT_ROOM_FAILED } rt_room_answer;
+typedef struct rt_room {
+    /* Tries to free n_bytes of the tier, called with no lock held.  FAILED: *status, its text is in ctx. */
+    rt_room_answer (*make)(struct rt_room *room, tiga_context *ctx, int32_t tier, int64_t n_bytes, tiga_status *status);
+    void (*free)(struct rt_room *room);
+} rt_room;
+/* Takes nothing over: texts are copied, `shared` becomes the account's.  NULL: out of memory. */
+tiga_execution *rt_account_new(const tiga_execution_options *o, rt_shared *shared);
+tiga_execution *rt_account_of(tiga_context *ctx); /* the one in force, one more owner */
+/* Charges before an allocation; E_BUDGET names `what` and the figures.  Makes room first if it can. */
+tiga_status rt_charge(tiga_context *ctx, tiga_execution *e, int32_t tier, int64_t n_bytes, const char *what);
+bool rt_try_charge(tiga_execution *e, int32_t tier, int64_t n_bytes); /* makes no room, says nothing */
+void rt_discharge(tiga_execution *e, int32_t tier, int64_t n_bytes);
+int64_t rt_room_left(const tiga_execution *e, int32_t tier); /* INT64_MAX: unlimited */
+/* The same for buffers of a call, on the host: they count in ctx->call_live too.  One thread a context. */
 tiga_status rt_account_take(tiga_context *ctx, int64_t n_bytes, const char *what);
+bool rt_account_try(tiga_context *ctx, int64_t n_bytes);
 void rt_account_give(tiga_context *ctx, int64_t n_bytes);
+
+/* ---- rt_shared.c: one budget for many processes, in shared memory ---------------------------------------------------- */
+/* Joins or makes the segment of that name.  E_RANGE other budgets. */
+tiga_status rt_shared_open(tiga_context *ctx, const char *name, const int64_t *budget, rt_shared **out);
+void rt_shared_close(rt_shared *s); /* gives back what this process held; the last one removes the segment */
+bool rt_shared_take(rt_shared *s, int32_t tier, int64_t n_bytes); /* false: over the budget */
+void rt_shared_give(rt_shared *s, int32_t tier, int64_t n_bytes);
+int64_t rt_shared_live(rt_shared *s, int32_t tier);
 
 /* ---- rt_memory.c: aligned memory, huge pages, and what the machine can give ------------------------------------- */
 void *rt_mem_new(int64_t n_bytes, bool zero); /* 64-byte aligned, 2 MiB aligned and on huge pages when large */
@@ -51,7 +91,7 @@ int64_t rt_mem_available(void); /* bytes that can be had without swapping; INT64
 /* count * size bytes; E_MEMORY in words (with `what`) on overflow, when the machine has less, or when refused. */
 tiga_status rt_mem_take(tiga_context *ctx, int64_t count, int64_t size, bool zero, const char *what, void **out);
 
-/* ---- rt_parallel.c: the only file that starts threads ------------------------------------------------------------ */
+/* ---- rt_parallel.c: the only file that starts threads for computing; for files see hr_transfer.c, hr_worker.c ------ */
 typedef void (*rt_task_fn)(void *arg, int64_t task, int thread);
 /* Calls fn for tasks 0 .. n_tasks-1 on at most max_threads threads (0: those of the context), in about rising order.
  * Works in a child of fork too.  false: interrupted, some tasks did not run. */

@@ -285,7 +285,7 @@ static void open_all(void) {
     memset(&out, 0, sizeof out);
 }
 static void close_all(void) {
-    cr_assert_eq(ctx->host_live, 0);
+    cr_assert_eq(ctx->account->live[0], 0);
     tiga_array_free(&out);
     tiga_graph_free(g);
     tiga_graph_free(square);
@@ -299,7 +299,7 @@ TestSuite(call, .init = open_all, .fini = close_all);
         tiga_error_clear(ctx);                                                                                         \
         cr_assert_eq(call, status);                                                                                    \
         cr_assert(strstr(tiga_error_text(ctx), words), "'%s' lacks '%s'", tiga_error_text(ctx), words);                \
-        cr_assert_eq(ctx->host_live, 0);                                                                               \
+        cr_assert_eq(ctx->account->live[0], 0);                                                                        \
     } while (0)
 #define CALL() tiga_call(ctx, m, "weighted_sum", g, in, 3, outs, 1)
 
@@ -454,14 +454,14 @@ Test(call, program_with_instances) {
 
 Test(call, budget) {
     for (int64_t budget = 0; budget < 3 * N * 4; budget++) {
-        ctx->host_budget = budget;
+        ctx->account->budget[0] = budget;
         FAILS(call_steps(2, NULL), TIGA_E_BUDGET,
               budget < 12   ? "steps: result 'out' needs 12 bytes on the host; 0 of its budget"
               : budget < 24 ? "steps: buffer 'x@1' needs 12 bytes on the host; 12 of its budget"
                             : "steps: buffer 'x@2' needs 12 bytes on the host; 24 of its budget");
         cr_assert(!out.data && !out.owned);
     }
-    ctx->host_budget = 3 * N * 4;
+    ctx->account->budget[0] = 3 * N * 4;
     tiga_error_clear(ctx);
     cr_assert_eq(call_steps(2, NULL), TIGA_OK, "%s", tiga_error_text(ctx));
 }
@@ -477,7 +477,7 @@ Test(call, every_allocation_fails) {
         if (!reached)
             break;
         cr_assert(status == TIGA_E_MEMORY || status == TIGA_OK); /* the words of a message may be lost, no more */
-        cr_assert(ctx->host_live == 0 && (status == TIGA_OK) == (out.data != NULL));
+        cr_assert(ctx->account->live[0] == 0 && (status == TIGA_OK) == (out.data != NULL));
         failures += status != TIGA_OK;
         tiga_array_free(&out);
     }
@@ -593,7 +593,7 @@ Test(call, prepared_and_launched) {
     tiga_prepared *p;
     tiga_call_stats stats;
     cr_assert_eq(tiga_prepare(ctx, m, "weighted_sum", &g, 1, in, 3, outs, 1, &p), TIGA_OK, "%s", tiga_error_text(ctx));
-    cr_assert(out.owned && out.data && ctx->host_live == 0);
+    cr_assert(out.owned && out.data && ctx->account->live[0] == 0);
     memset(&x, 0xee, sizeof x); /* only the memory is needed from now on */
     memset(&w, 0xee, sizeof w);
     base_inject_at(BASE_INJECT_ALLOC, UINT64_MAX);
@@ -663,7 +663,7 @@ Test(call, prepared_program_takes_memory_once) {
     cr_assert_eq(base_inject_count(BASE_INJECT_ALLOC), 0);
     base_inject_at(BASE_INJECT_ALLOC, 0);
     tiga_prepared_free(p);
-    cr_assert_eq(ctx->host_live, 0);
+    cr_assert_eq(ctx->account->live[0], 0);
 }
 
 Test(call, prepared_goes_on_after_a_failure) {
@@ -672,9 +672,9 @@ Test(call, prepared_goes_on_after_a_failure) {
     interrupting = ctx;
     FAILS(tiga_prepared_launch(p, NULL), TIGA_E_INTERRUPTED, ": interrupted");
     interrupting = NULL;
-    ctx->host_budget = 2 * N * 4 - 1;
+    ctx->account->budget[0] = 2 * N * 4 - 1;
     FAILS(tiga_prepared_launch(p, NULL), TIGA_E_BUDGET, "buffer 'x@2'"); /* kept memory is within the budget too */
-    ctx->host_budget = 2 * N * 4;
+    ctx->account->budget[0] = 2 * N * 4;
     rounds = 1;
     cr_assert_eq(tiga_prepared_launch(p, NULL), TIGA_OK);
     cr_assert(((float *)out.data)[0] == 2);
@@ -696,7 +696,7 @@ Test(call, prepared_when_every_allocation_fails) {
         bool reached = base_inject_count(BASE_INJECT_ALLOC) >= k;
         base_inject_at(BASE_INJECT_ALLOC, 0);
         cr_assert(status == TIGA_E_MEMORY || status == TIGA_OK);
-        cr_assert_eq(ctx->host_live, 0);
+        cr_assert_eq(ctx->account->live[0], 0);
         if (p)
             cr_assert_eq(tiga_prepared_launch(p, NULL), TIGA_OK);
         tiga_prepared_free(p);
@@ -745,4 +745,45 @@ Test(call, wide_code_is_asked_for) {
     tiga_module_free(other);
     tiga_graph_free(wide);
     tiga_graph_free(narrow);
+}
+
+/* ---- scopes: what a call makes for itself is charged to the account in force, and may evict idle values ---- */
+Test(call, budgets_of_a_scope) {
+    tiga_execution_options o = tiga_execution_defaults();
+    tiga_execution *run;
+    o.budget[TIGA_TIER_HOST] = 3 * N * 4 - 1;
+    cr_assert_eq(tiga_execution_begin(ctx, &o, &run), TIGA_OK);
+    FAILS(call_steps(2, NULL), TIGA_E_BUDGET, "buffer 'x@2' needs 12 bytes on the host; 24 of its budget of 35");
+    cr_assert(!out.data && run->live[0] == 0 && run->peak[0] == 24);
+    cr_assert_eq(tiga_execution_end(ctx), TIGA_OK);
+    tiga_execution_free(run);
+    tiga_error_clear(ctx);
+    cr_assert_eq(call_steps(2, NULL), TIGA_OK);
+}
+
+Test(call, idle_values_make_room_for_calls) {
+    tiga_execution_options o = tiga_execution_defaults();
+    tiga_execution *run;
+    tiga_buffer *idle;
+    tiga_pin pin;
+    tiga_residency r;
+    o.budget[TIGA_TIER_HOST] = 3 * N * 4;
+    o.eviction = TIGA_EVICT_LRU;
+    o.spill_dir = "/tmp";
+    cr_assert_eq(tiga_execution_begin(ctx, &o, &run), TIGA_OK);
+    cr_assert_eq(tiga_buffer_new(ctx, "idle", TIGA_TIER_HOST, 4, &idle), TIGA_OK);
+    tiga_error_clear(ctx);
+    cr_assert_eq(call_steps(2, NULL), TIGA_OK, "%s", tiga_error_text(ctx));
+    tiga_buffer_residency(idle, &r);
+    cr_assert(!r.resident && run->live[0] == 0 && run->live[TIGA_TIER_DISK] == 4);
+    tiga_array_free(&out);
+    memset(&out, 0, sizeof out);
+    cr_assert_eq(tiga_buffer_pin(ctx, idle, TIGA_READ, &pin), TIGA_OK);
+    cr_assert_eq(call_steps(2, NULL), TIGA_E_BUDGET); /* what is in use stays */
+    tiga_buffer_unpin(&pin);
+    tiga_buffer_free(idle);
+    tiga_prepared *p;
+    FAILS(tiga_prepare(ctx, m, "weighted_sum", &g, 1, in, 3, outs, 1, &p), TIGA_E_UNSUPPORTED, "LRU");
+    cr_assert_eq(tiga_execution_end(ctx), TIGA_OK);
+    tiga_execution_free(run);
 }

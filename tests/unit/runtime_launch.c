@@ -131,8 +131,8 @@ Test(launch, scratch_of_each_thread_is_its_own) {
         cr_assert_eq(rt_launch_run(ctx, &l), TIGA_OK);
         for (int64_t r = 0; r < n; r++)
             cr_assert_eq(out[r], 100);
-        cr_assert_eq(ctx->host_live, 0);
-        cr_assert_eq(ctx->host_peak, threads * 128);
+        cr_assert_eq(ctx->account->live[0], 0);
+        cr_assert_eq(ctx->account->peak[0], threads * 128);
         dims[0] = 0; /* none: NULL is given */
         cr_assert_eq(rt_launch_run(ctx, &l), TIGA_OK);
         free(out);
@@ -145,14 +145,14 @@ Test(launch, scratch_within_the_budget) {
     int64_t dims[] = {1000}, n = 30000, *out = calloc((size_t)n, 8);
     void *buffers[] = {out};
     rt_launch l = {.code = &scratch_code, .n_rows = n, .dims = dims, .buffers = buffers, .output_bytes = n * 8};
-    ctx->host_budget = 2500; /* room for two threads */
+    ctx->account->budget[0] = 2500; /* room for two threads */
     cr_assert_eq(rt_launch_run(ctx, &l), TIGA_OK, "%s", tiga_error_text(ctx));
-    cr_assert_eq(ctx->host_peak, 2 * 1024);
-    ctx->host_budget = 1000;
+    cr_assert_eq(ctx->account->peak[0], 2 * 1024);
+    ctx->account->budget[0] = 1000;
     cr_assert_eq(rt_launch_run(ctx, &l), TIGA_E_BUDGET);
     cr_assert(strstr(tiga_error_text(ctx), "scratch needs 1024 bytes on the host; 0 of its budget of 1000 are in use"));
-    cr_assert_eq(ctx->host_live, 0);
-    ctx->host_budget = -1;
+    cr_assert_eq(ctx->account->live[0], 0);
+    ctx->account->budget[0] = -1;
     tiga_error_clear(ctx);
     dims[0] = INT64_MAX / 2;
     cr_assert_eq(rt_launch_run(ctx, &l), TIGA_E_MEMORY);

@@ -1,0 +1,89 @@
+/* Blocks: bytes of one tier.  Charged to the account first, then allocated; what cannot be allocated is discharged. */
+#include "hierarchy_runtime/hr_memory.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+tiga_status hr_fail_errno(tiga_context *ctx, tiga_status status, const char *path, const char *what) {
+    return rt_fail(ctx, status, "%s: cannot %s: %s", path, what, strerror(errno));
+}
+
+/* Without a device provider pinned memory is memory that is locked: it is never swapped out. */
+static tiga_status take_pinned(tiga_context *ctx, int64_t bytes, const char *what, void **out) {
+    size_t n = bytes > 0 ? (size_t)bytes : 1;
+    void *p = base_inject_hit(BASE_INJECT_ALLOC)
+                  ? MAP_FAILED
+                  : mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p != MAP_FAILED && mlock(p, n) != 0) {
+        int saved = errno;
+        munmap(p, n);
+        return rt_fail(ctx, TIGA_E_MEMORY, "%s: cannot lock %lld bytes of memory: %s", what, (long long)bytes,
+                       strerror(saved));
+    }
+    *out = p == MAP_FAILED ? NULL : p;
+    return *out ? TIGA_OK : rt_fail(ctx, TIGA_E_MEMORY, "%s: cannot allocate %lld bytes", what, (long long)bytes);
+}
+
+static tiga_status take_disk(tiga_context *ctx, hr_block *b, const char *what) {
+    hr_memory *m = hr_memory_of(ctx, b->account);
+    if (!m)
+        return TIGA_E_MEMORY;
+    b->sums = base_alloc_zero((size_t)hr_pages(b->bytes) * sizeof *b->sums);
+    if (!b->sums)
+        return rt_fail(ctx, TIGA_E_MEMORY, "%s: out of memory", what);
+    tiga_status status = hr_spill_take(ctx, &m->spill, hr_spill_folder(b->account), b->bytes, &b->at);
+    if (status == TIGA_OK)
+        b->spill = &m->spill;
+    else
+        base_free(b->sums);
+    return status;
+}
+
+static tiga_status take(tiga_context *ctx, hr_block *b, bool zero, const char *what) {
+    switch (b->tier) {
+    case TIGA_TIER_HOST:
+        return rt_mem_take(ctx, b->bytes, 1, zero, what, &b->data);
+    case TIGA_TIER_PINNED:
+        return take_pinned(ctx, b->bytes, what, &b->data);
+    case TIGA_TIER_DISK:
+        return take_disk(ctx, b, what);
+    default:
+        return rt_fail(ctx, TIGA_E_UNSUPPORTED, "%s: this runtime has no %s tier", what, tiga_tier_text(b->tier));
+    }
+}
+
+tiga_status hr_block_new(tiga_context *ctx, tiga_execution *e, int32_t tier, int64_t bytes, int flags, const char *what,
+                         hr_block *out) {
+    memset(out, 0, sizeof *out);
+    if (bytes < 0 || tier < 0 || tier >= TIGA_TIERS)
+        return rt_fail(ctx, TIGA_E_ARGUMENT, "%s: %lld bytes in tier %d", what, (long long)bytes, (int)tier);
+    tiga_status status = flags & HR_CHARGED ? TIGA_OK : rt_charge(ctx, e, tier, bytes, what);
+    if (status != TIGA_OK)
+        return status;
+    hr_block b = {.account = e, .tier = tier, .bytes = bytes};
+    status = take(ctx, &b, flags & HR_ZERO, what);
+    if (status != TIGA_OK) {
+        rt_discharge(e, tier, bytes);
+        return status;
+    }
+    tiga_execution_retain(e);
+    *out = b;
+    return TIGA_OK;
+}
+
+void hr_block_fini(hr_block *b) {
+    if (!b->account)
+        return;
+    if (b->tier == TIGA_TIER_HOST)
+        rt_mem_free(b->data);
+    else if (b->tier == TIGA_TIER_PINNED)
+        munmap(b->data, b->bytes > 0 ? (size_t)b->bytes : 1);
+    else if (b->tier == TIGA_TIER_DISK)
+        hr_spill_give(b->spill, b->at, b->bytes);
+    base_free(b->sums);
+    rt_discharge(b->account, b->tier, b->bytes);
+    tiga_execution *e = b->account;
+    memset(b, 0, sizeof *b);
+    tiga_execution_free(e);
+}

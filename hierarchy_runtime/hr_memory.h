@@ -1,0 +1,183 @@
+/* hr_memory.h: the memory half of the folder; include/tiga/memory.h says what it promises.
+ *
+ *      tiga_buffer (hr_buffer.c: owners, pins)       tiga_hierarchy (hr_hierarchy.c: name@version in a tier)
+ *         |      \  hr_residency.c: out, home,          |
+ *         |       \ LRU, read-ahead                     |
+ *         |    tiga_snapshot (hr_snapshot*.c)           |
+ *         v          v                                  v
+ *      hr_block (hr_block.c): bytes of a tier, charged before they exist  ----> rt_account.c, rt_shared.c
+ *         |
+ *      hr_transfer.c: pieces of 1 MiB, a checksum each, on several threads when it pays
+ *         |
+ *      hr_spill.c: one unnamed file an account, and which parts of it are free
+ *
+ * hr_memory is what an account has beside its figures.  Its lock guards the states of all its buffers; no system call
+ * that can block is made while it is held: a buffer that is `moving` belongs to the thread that moves it. */
+#ifndef TIGA_HR_MEMORY_H
+#define TIGA_HR_MEMORY_H
+
+#include "runtime/runtime.h"
+
+enum { HR_PAGE = 1 << 20, HR_UNIT = 4096 };
+static inline int64_t hr_pages(int64_t n_bytes) { return n_bytes / HR_PAGE + (n_bytes % HR_PAGE != 0); }
+static inline int64_t hr_page_bytes(int64_t n_bytes, int64_t page) {
+    int64_t left = n_bytes - page * HR_PAGE;
+    return left < HR_PAGE ? left : HR_PAGE;
+}
+static inline uint64_t hr_checksum(const void *bytes, int64_t n) { return base_hash_bytes(bytes, (size_t)n).lo; }
+
+/* "PATH: cannot WHAT: " errno */
+tiga_status hr_fail_errno(tiga_context *ctx, tiga_status status, const char *path, const char *what);
+
+/* ---- hr_options.c ---- */
+int64_t hr_memory_left(const char *root); /* below the limits of cgroup and machine; root: "" or a folder in tests */
+
+/* ---- hr_spill.c: the file of an account ---- */
+typedef struct hr_extent {
+    int64_t at, n;
+} hr_extent;
+typedef struct hr_spill {
+    pthread_mutex_t lock;
+    int fd;      /* -1: not opened yet */
+    bool direct; /* O_DIRECT: offsets, lengths and addresses are multiples of HR_UNIT */
+    int64_t end; /* of the file */
+    int64_t n_live; /* extents given out */
+    hr_extent *free; /* by place, never adjacent */
+    int64_t n_free, cap_free;
+} hr_spill;
+void hr_spill_init(hr_spill *s);
+void hr_spill_fini(hr_spill *s);
+/* Room for n_bytes, rounded up to HR_UNIT. */
+tiga_status hr_spill_take(tiga_context *ctx, hr_spill *s, const char *folder, int64_t n_bytes, int64_t *at);
+void hr_spill_give(hr_spill *s, int64_t at, int64_t n_bytes); /* and the disk's space back */
+
+/* ---- hr_block.c: physical bytes ---- */
+typedef struct hr_block {
+    tiga_execution *account; /* NULL: no block */
+    int32_t tier;
+    int64_t bytes;
+    void *data;      /* in memory; NULL on disk */
+    hr_spill *spill; /* on disk */
+    int64_t at;
+    uint64_t *sums; /* [hr_pages(bytes)]: of what was written */
+} hr_block;
+typedef enum hr_block_flag { HR_ZERO = 1, HR_CHARGED = 2 } hr_block_flag; /* CHARGED: it has been, with rt_try_charge */
+/* On failure nothing is charged, CHARGED or not.  Retains the account. */
+tiga_status hr_block_new(tiga_context *ctx, tiga_execution *e, int32_t tier, int64_t bytes, int flags, const char *what,
+                         hr_block *out);
+void hr_block_fini(hr_block *b); /* no block is fine */
+
+/* ---- hr_transfer.c ---- */
+/* All bytes of `from` to `to`, of equal size.  E_FILE, E_FORMAT (a checksum), E_MEMORY. */
+tiga_status hr_transfer(tiga_context *ctx, const hr_block *from, hr_block *to, const char *what);
+typedef struct hr_reading { /* of a part of any file into memory */
+    int fd;
+    int64_t at;
+    const uint64_t *sums; /* NULL: not checked */
+    const char *path;
+} hr_reading;
+tiga_status hr_transfer_read(tiga_context *ctx, const hr_reading *r, void *to, int64_t n_bytes, const char *what);
+
+/* ---- hr_worker.c: jobs in order, on one thread that lives while there are some ---- */
+typedef struct hr_job {
+    struct hr_job *next;
+    void (*run)(struct hr_job *job); /* and frees it */
+} hr_job;
+typedef struct hr_worker {
+    pthread_mutex_t lock;
+    hr_job *first, **last;
+    bool running;
+    pid_t pid; /* of the process it runs in */
+} hr_worker;
+void hr_worker_init(hr_worker *w);
+void hr_worker_fini(hr_worker *w);
+/* Runs the job later; at once, on this thread, when no thread can be had.  Each job keeps the account alive. */
+void hr_worker_add(tiga_execution *e, hr_worker *w, hr_job *job);
+
+/* ---- hr_scope.c: scopes, and what an account has beside its figures ---- */
+typedef struct hr_memory {
+    rt_room room; /* first */
+    tiga_execution *account; /* which owns this */
+    pthread_mutex_t lock;
+    pthread_cond_t moved; /* some buffer has ended moving, or is pinned no more */
+    tiga_buffer *oldest, *newest; /* idle and resident: by last use */
+    int64_t idle_bytes[TIGA_TIERS];
+    int64_t n_moving_out;
+    int64_t evictions, restores, spills;
+    hr_spill spill;
+    hr_worker worker;
+} hr_memory;
+hr_memory *hr_memory_of(tiga_context *ctx, tiga_execution *e); /* NULL: E_MEMORY */
+const char *hr_spill_folder(const tiga_execution *e);
+
+/* ---- hr_buffer.c ---- */
+struct tiga_buffer {
+    tiga_execution *account;
+    hr_memory *memory;
+    atomic_int refs;
+    char *name; /* or NULL */
+    int32_t tier;
+    int64_t bytes;
+    /* guarded by memory->lock */
+    int64_t version;
+    hr_block here, away;
+    tiga_snapshot *file; /* the value is entry `entry` of it */
+    int entry;
+    bool moving;
+    bool was_home; /* and has left since: coming back is a restore */
+    bool leave; /* spill when the last pin goes */
+    tiga_pin *pins;
+    int n_pins;
+    bool idle; /* in the list */
+    tiga_buffer *older, *newer;
+};
+const char *hr_buffer_text(const tiga_buffer *b); /* for messages */
+/* Without a place for its bytes; the account and s are retained. */
+tiga_status hr_buffer_make(tiga_context *ctx, const char *name, int32_t tier, int64_t bytes, tiga_buffer **out);
+
+/* ---- hr_residency.c; the lock of b->memory is held on entry and at return, and given up in between ---- */
+void hr_idle_add(tiga_buffer *b); /* as the one used last */
+void hr_idle_remove(tiga_buffer *b);
+bool hr_is_home(const tiga_buffer *b);
+/* b is not moving. */
+tiga_status hr_bring_home(tiga_context *ctx, tiga_buffer *b);
+tiga_status hr_move_out(tiga_context *ctx, tiga_buffer *b, bool evicted);
+rt_room_answer hr_make_room(rt_room *room, tiga_context *ctx, int32_t tier, int64_t n_bytes, tiga_status *status);
+
+/* ---- hr_safetensors.c: the header of a snapshot, both ways ---- */
+typedef struct hr_entry {
+    char *name;
+    int32_t dtype; /* -1: one that Tiga does not have, which `type` names */
+    int32_t rank;
+    int64_t shape[7];
+    int64_t at, bytes; /* in the file */
+    uint64_t *sums; /* of its pages, in `all_sums`; NULL: the file has none */
+    char type[16];
+} hr_entry;
+struct tiga_snapshot { /* hr_snapshot.c */
+    atomic_int refs;
+    int fd;
+    char *path;
+    int n;
+    hr_entry *entries; /* by place */
+    uint64_t *all_sums;
+};
+/* From `text`, the n bytes after the length; fills n, entries and sums. */
+tiga_status hr_safetensors_parse(tiga_context *ctx, tiga_snapshot *s, const char *text, int64_t n, int64_t file_bytes);
+typedef struct hr_layout { /* of a file to be written */
+    const tiga_tensor_view *tensors;
+    int n;
+    int *order; /* [n]: by place */
+    int64_t *bytes; /* [n] */
+    int64_t *at; /* [n]: from the beginning of the data */
+    int64_t n_pages; /* of all */
+} hr_layout;
+/* Length and header, with zeros for checksums.  E_ARGUMENT a name or a rank, E_MEMORY. */
+tiga_status hr_safetensors_header(tiga_context *ctx, const hr_layout *l, base_str *out);
+/* Puts the checksums in: [n_pages], by place. */
+void hr_safetensors_seal(base_str *header, const uint64_t *sums, int64_t n_pages);
+
+/* ---- hr_snapshot.c: reading; hr_save.c: writing; hr_store.c: by name ---- */
+tiga_status hr_snapshot_pull(tiga_context *ctx, const tiga_snapshot *s, int entry, void *to, const char *what);
+
+#endif

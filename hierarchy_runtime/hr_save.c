@@ -1,0 +1,209 @@
+/* Snapshots as written: data page by page, checksummed on the way, the header last, and all of it under a temporary name
+ * until it is on the disk.  Wider elements come first, so that each tensor is aligned to its own. */
+#include "hierarchy_runtime/hr_memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { FLUSH_BYTES = 8 << 20 };
+
+typedef struct saving {
+    tiga_context *ctx;
+    hr_layout layout;
+    base_str header;
+    uint64_t *sums; /* [n_pages], by place */
+    int64_t flushed, written; /* of the file */
+    tiga_status status; /* of what is no system call */
+} saving;
+
+/* ---- which elements ---- */
+
+static tiga_status fail_view(tiga_context *ctx, const tiga_tensor_view *t, const char *why) {
+    return rt_fail(ctx, TIGA_E_ARGUMENT, "tiga_save: tensor '%s': %s", t->name ? t->name : "", why);
+}
+
+/* First and last byte that strides reach, from `offset`.  false: overflow. */
+static bool reach(const tiga_tensor_view *t, int64_t *low, int64_t *high) {
+    int64_t size = tiga_dtype_bytes(t->dtype), span;
+    *low = t->offset;
+    if (__builtin_add_overflow(t->offset, size, high))
+        return false;
+    for (int d = 0; d < t->rank; d++) {
+        if (__builtin_mul_overflow(t->strides[d], t->shape[d] - 1, &span) || __builtin_mul_overflow(span, size, &span))
+            return false;
+        if (span < 0 ? __builtin_add_overflow(*low, span, low) : __builtin_add_overflow(*high, span, high))
+            return false;
+    }
+    return true;
+}
+
+static tiga_status check_view(tiga_context *ctx, const tiga_tensor_view *t, int64_t *bytes) {
+    int64_t low = t->offset, high;
+    if (!rt_shape_bytes(t->dtype, t->rank, t->shape, bytes))
+        return fail_view(ctx, t, "not a shape");
+    if (*bytes == 0)
+        return TIGA_OK;
+    if (t->strides ? !reach(t, &low, &high) : __builtin_add_overflow(t->offset, *bytes, &high))
+        return fail_view(ctx, t, "its elements lie outside of any memory");
+    if (t->buffer ? low < 0 || high > t->buffer->bytes : !t->data)
+        return fail_view(ctx, t, t->buffer ? "its elements lie outside of its buffer" : "it has no data");
+    return TIGA_OK;
+}
+
+/* ---- layout ---- */
+
+static tiga_status make_layout(tiga_context *ctx, hr_layout *l) {
+    size_t n = (size_t)l->n + 1;
+    l->order = base_alloc(n * sizeof *l->order);
+    l->bytes = base_alloc(n * sizeof *l->bytes);
+    l->at = base_alloc(n * sizeof *l->at);
+    if (!l->order || !l->bytes || !l->at)
+        return rt_fail(ctx, TIGA_E_MEMORY, "tiga_save: out of memory");
+    int64_t at = 0;
+    int placed = 0;
+    for (int i = 0; i < l->n; i++) {
+        tiga_status status = check_view(ctx, &l->tensors[i], &l->bytes[i]);
+        if (status != TIGA_OK)
+            return status;
+        l->n_pages += hr_pages(l->bytes[i]);
+    }
+    for (int32_t size = 16; size > 0; size /= 2)
+        for (int i = 0; i < l->n; i++)
+            if (tiga_dtype_bytes(l->tensors[i].dtype) == size) {
+                l->order[placed++] = i;
+                l->at[i] = at;
+                if (__builtin_add_overflow(at, l->bytes[i], &at))
+                    return rt_fail(ctx, TIGA_E_ARGUMENT, "tiga_save: more bytes than a file can hold");
+            }
+    return TIGA_OK;
+}
+
+/* ---- data ---- */
+
+typedef struct gather { /* the next element of a view with strides */
+    const tiga_tensor_view *t;
+    const char *base;
+    int64_t index[7], at, size;
+} gather;
+
+static void gather_page(gather *g, char *to, int64_t n_bytes) {
+    const tiga_tensor_view *t = g->t;
+    for (int64_t k = 0; k < n_bytes; k += g->size) {
+        memcpy(to + k, g->base + g->at, (size_t)g->size);
+        for (int d = t->rank - 1; d >= 0; d--) {
+            g->at += t->strides[d] * g->size;
+            if (++g->index[d] < t->shape[d])
+                break;
+            g->at -= t->strides[d] * t->shape[d] * g->size;
+            g->index[d] = 0;
+        }
+    }
+}
+
+/* Starts what was written on its way to the disk, so that the last sync finds little left. */
+static void flush_behind(saving *v, int fd, int64_t end) {
+    v->written = end;
+#ifdef SYNC_FILE_RANGE_WRITE
+    if (v->written - v->flushed >= FLUSH_BYTES) {
+        (void)sync_file_range(fd, v->flushed, v->written - v->flushed, SYNC_FILE_RANGE_WRITE); /* advice */
+        v->flushed = v->written;
+    }
+#else
+    (void)fd;
+#endif
+}
+
+/* From memory that stays for the time.  stage: a page, for strides. */
+static bool write_view(saving *v, int fd, int i, const char *data, char *stage, uint64_t *sums) {
+    const tiga_tensor_view *t = &v->layout.tensors[i];
+    int64_t bytes = v->layout.bytes[i], at = (int64_t)v->header.len + v->layout.at[i];
+    gather g = {.t = t, .base = data, .size = tiga_dtype_bytes(t->dtype)};
+    for (int64_t page = 0; page < hr_pages(bytes); page++) {
+        int64_t n = hr_page_bytes(bytes, page);
+        const char *from = data + page * HR_PAGE;
+        if (t->strides) {
+            gather_page(&g, stage, n);
+            from = stage;
+        }
+        sums[page] = hr_checksum(from, n);
+        if (!base_file_pwrite_all(fd, from, (size_t)n, at + page * HR_PAGE, 1))
+            return false;
+        flush_behind(v, fd, at + page * HR_PAGE + n);
+    }
+    return true;
+}
+
+static bool write_tensor(saving *v, int fd, int i, char *stage, uint64_t *sums) {
+    const tiga_tensor_view *t = &v->layout.tensors[i];
+    if (v->layout.bytes[i] == 0)
+        return true;
+    if (!t->buffer)
+        return write_view(v, fd, i, (const char *)t->data + t->offset, stage, sums);
+    tiga_pin pin;
+    v->status = tiga_buffer_pin(v->ctx, t->buffer, TIGA_READ, &pin);
+    if (v->status != TIGA_OK)
+        return false;
+    bool good = write_view(v, fd, i, (const char *)pin.data + t->offset, stage, sums);
+    int saved = errno;
+    tiga_buffer_unpin(&pin);
+    errno = saved;
+    return good;
+}
+
+static bool fill(void *user, int fd) {
+    saving *v = user;
+    uint64_t *sums = v->sums;
+    char *stage = base_alloc(HR_PAGE);
+    bool good = stage != NULL;
+    if (!good)
+        errno = ENOMEM;
+    for (int k = 0; good && k < v->layout.n; k++) {
+        int i = v->layout.order[k];
+        good = write_tensor(v, fd, i, stage, sums);
+        sums += hr_pages(v->layout.bytes[i]);
+    }
+    int saved = errno;
+    base_free(stage);
+    errno = saved;
+    if (!good)
+        return false;
+    hr_safetensors_seal(&v->header, v->sums, v->layout.n_pages);
+    return base_file_pwrite_all(fd, v->header.data, v->header.len, 0, 1);
+}
+
+static tiga_status write_file(saving *v, const char *path, bool keep) {
+    base_str err = {0};
+    int error;
+    base_file_sweep(path);
+    base_writer w = {.fill = fill, .user = v, .keep = keep};
+    bool good = base_file_write_with(path, &w, &error, &err);
+    tiga_status status = good ? TIGA_OK : v->status != TIGA_OK ? v->status : TIGA_E_FILE;
+    if (!good && error == ENOMEM && v->status == TIGA_OK)
+        status = TIGA_E_MEMORY;
+    if (!good)
+        rt_fail(v->ctx, status, "%s", err.failed ? path : base_str_text(&err));
+    base_str_fini(&err);
+    return status;
+}
+
+tiga_status tiga_save(tiga_context *ctx, const char *path, const tiga_tensor_view *tensors, int n, int overwrite) {
+    if (!ctx || !path || n < 0 || (n && !tensors))
+        return rt_fail(ctx, TIGA_E_ARGUMENT, "tiga_save: an argument is NULL, or a count negative");
+    saving v = {.ctx = ctx, .layout = {.tensors = tensors, .n = n}};
+    tiga_status status = make_layout(ctx, &v.layout);
+    if (status == TIGA_OK)
+        status = hr_safetensors_header(ctx, &v.layout, &v.header);
+    if (status == TIGA_OK && !(v.sums = base_alloc(((size_t)v.layout.n_pages + 1) * sizeof *v.sums)))
+        status = rt_fail(ctx, TIGA_E_MEMORY, "tiga_save: out of memory");
+    if (status == TIGA_OK)
+        status = write_file(&v, path, !overwrite);
+    base_free(v.sums);
+    base_free(v.layout.order);
+    base_free(v.layout.bytes);
+    base_free(v.layout.at);
+    base_str_fini(&v.header);
+    return status;
+}

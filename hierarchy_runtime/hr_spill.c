@@ -1,0 +1,212 @@
+/* The spill file of an account: one file without a name, so it vanishes with the process however that ends.  Values lie in
+ * extents of whole units; which parts are free is known in memory only.  A free part of a MiB or more is given back to
+ * the disk at once (a hole), all of them when the file is empty.
+ *
+ * O_DIRECT where the file system has it: a write has reached the disk before the memory is given up, so an error is seen
+ * while the value is still there, and the page cache is left to others. */
+#include "hierarchy_runtime/hr_memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { PUNCH_FROM = 1 << 20 };
+
+void hr_spill_init(hr_spill *s) {
+    memset(s, 0, sizeof *s);
+    pthread_mutex_init(&s->lock, NULL);
+    s->fd = -1;
+}
+
+void hr_spill_fini(hr_spill *s) {
+    if (s->fd >= 0)
+        close(s->fd);
+    base_free(s->free);
+    pthread_mutex_destroy(&s->lock);
+}
+
+/* ---- opening ---- */
+
+static int open_unnamed(const char *folder, int more) {
+#ifdef O_TMPFILE
+    return base_file_injected() ? -1 : open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC | more, 0600);
+#else
+    errno = EOPNOTSUPP;
+    return -1;
+#endif
+}
+
+/* For file systems without O_TMPFILE: a name for a moment.  One that a killed process left is swept first. */
+static int open_named(const char *folder, int more) {
+    static _Atomic unsigned counter;
+    base_str name = {0};
+    base_str_addf(&name, "%s/tiga-spill", folder);
+    if (!name.failed)
+        base_file_sweep(name.data);
+    base_str_addf(&name, ".%ld.%u.tmp", (long)getpid(), atomic_fetch_add(&counter, 1));
+    int fd = -1;
+    if (name.failed)
+        errno = ENOMEM;
+    else if (!base_file_injected())
+        fd = open(name.data, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | more, 0600);
+    if (fd >= 0 && (base_file_injected() || unlink(name.data) != 0)) {
+        int saved = errno;
+        (void)unlink(name.data);
+        close(fd);
+        fd = -1;
+        errno = saved;
+    }
+    int saved = errno;
+    base_str_fini(&name);
+    errno = saved;
+    return fd;
+}
+
+static bool is_unsupported(int error) { return error == EINVAL || error == EOPNOTSUPP; }
+
+static int open_any(const char *folder, int more) {
+    int fd = open_unnamed(folder, more);
+    if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT || errno == EINVAL))
+        fd = open_named(folder, more);
+    return fd;
+}
+
+static bool open_file(hr_spill *s, const char *folder) {
+    if (s->fd >= 0)
+        return true;
+#ifdef O_DIRECT
+    s->fd = open_any(folder, O_DIRECT);
+    s->direct = s->fd >= 0;
+    if (s->fd < 0 && !is_unsupported(errno))
+        return false;
+#endif
+    if (s->fd < 0)
+        s->fd = open_any(folder, 0);
+    return s->fd >= 0;
+}
+
+/* ---- extents ---- */
+
+/* So that giving back never has to allocate: n_live extents leave at most n_live + 1 gaps. */
+static bool reserve(hr_spill *s) {
+    if (s->cap_free >= s->n_live + 2)
+        return true;
+    int64_t cap = s->cap_free ? 2 * s->cap_free : 16;
+    hr_extent *more = base_realloc(s->free, (size_t)cap * sizeof *more);
+    if (!more) {
+        errno = ENOMEM;
+        return false;
+    }
+    s->free = more;
+    s->cap_free = cap;
+    return true;
+}
+
+static void remove_free(hr_spill *s, int64_t i) {
+    memmove(&s->free[i], &s->free[i + 1], (size_t)(s->n_free - i - 1) * sizeof *s->free);
+    s->n_free--;
+}
+
+/* The smallest gap that is large enough; -1: at the end. */
+static int64_t find_gap(const hr_spill *s, int64_t n) {
+    int64_t best = -1;
+    for (int64_t i = 0; i < s->n_free; i++)
+        if (s->free[i].n >= n && (best < 0 || s->free[i].n < s->free[best].n))
+            best = i;
+    return best;
+}
+
+/* Blocks are there before anything is written: a full disk is seen now, and threads may write side by side. */
+static bool allocate(hr_spill *s, int64_t at, int64_t n) {
+    int e;
+    do {
+        if (base_file_injected())
+            e = errno;
+        else
+            e = fallocate(s->fd, 0, at, n) == 0 ? 0 : errno;
+    } while (e == EINTR);
+    if (is_unsupported(e) || e == ENOSYS)
+        e = at + n > s->end && ftruncate(s->fd, at + n) != 0 ? errno : 0;
+    errno = e;
+    return e == 0;
+}
+
+static void free_space(hr_spill *s, int64_t at, int64_t n) {
+    if (s->n_live == 0 && ftruncate(s->fd, 0) == 0) {
+        s->end = 0;
+        s->n_free = 0;
+        return;
+    }
+#ifdef FALLOC_FL_PUNCH_HOLE
+    if (n >= PUNCH_FROM) /* failing, the space is used again later */
+        (void)fallocate(s->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at, n);
+#else
+    (void)at;
+    (void)n;
+#endif
+}
+
+static void add_free(hr_spill *s, int64_t at, int64_t n) {
+    int64_t i = 0;
+    while (i < s->n_free && s->free[i].at < at)
+        i++;
+    bool joins_left = i > 0 && s->free[i - 1].at + s->free[i - 1].n == at;
+    bool joins_right = i < s->n_free && at + n == s->free[i].at;
+    if (joins_left) {
+        s->free[i - 1].n += n + (joins_right ? s->free[i].n : 0);
+        if (joins_right)
+            remove_free(s, i);
+    } else if (joins_right) {
+        s->free[i].at = at;
+        s->free[i].n += n;
+    } else {
+        memmove(&s->free[i + 1], &s->free[i], (size_t)(s->n_free - i) * sizeof *s->free);
+        s->free[i] = (hr_extent){at, n};
+        s->n_free++;
+    }
+}
+
+static int64_t rounded(int64_t n) { return (n + HR_UNIT - 1) / HR_UNIT * HR_UNIT; }
+
+/* errno */
+static bool take(hr_spill *s, int64_t n, int64_t *at) {
+    if (!reserve(s))
+        return false;
+    int64_t gap = find_gap(s, n);
+    *at = gap >= 0 ? s->free[gap].at : s->end;
+    if (!allocate(s, *at, n))
+        return false;
+    if (gap < 0) {
+        s->end += n;
+    } else {
+        s->free[gap].at += n;
+        s->free[gap].n -= n;
+        if (s->free[gap].n == 0)
+            remove_free(s, gap);
+    }
+    s->n_live++;
+    return true;
+}
+
+tiga_status hr_spill_take(tiga_context *ctx, hr_spill *s, const char *folder, int64_t n_bytes, int64_t *at) {
+    pthread_mutex_lock(&s->lock);
+    bool opened = open_file(s, folder), good = opened && take(s, rounded(n_bytes), at);
+    int error = errno;
+    pthread_mutex_unlock(&s->lock);
+    if (good)
+        return TIGA_OK;
+    errno = error;
+    return hr_fail_errno(ctx, error == ENOMEM ? TIGA_E_MEMORY : TIGA_E_FILE, folder,
+                         opened ? "make room in the spill file" : "make a spill file");
+}
+
+void hr_spill_give(hr_spill *s, int64_t at, int64_t n_bytes) {
+    pthread_mutex_lock(&s->lock);
+    int64_t n = rounded(n_bytes);
+    s->n_live--;
+    add_free(s, at, n);
+    free_space(s, at, n);
+    pthread_mutex_unlock(&s->lock);
+}

@@ -1,0 +1,451 @@
+/* Buffers: out to the disk and home again, pins, eviction, a model driven at random, and many threads. */
+#include "memory_support.h"
+
+#include <fcntl.h>
+
+#include <pthread.h>
+
+typedef struct bench {
+    tiga_context *ctx;
+    tiga_execution *run;
+    char folder[64];
+} bench;
+
+static void begin(bench *t, int64_t host, int64_t disk, int32_t eviction) {
+    tiga_context *ctx = t->ctx = new_context();
+    make_folder(t->folder);
+    tiga_execution_options o = scope(host, disk, t->folder, eviction);
+    OK(tiga_execution_begin(ctx, &o, &t->run));
+}
+
+static void end(bench *t) {
+    tiga_context *ctx = t->ctx;
+    OK(tiga_execution_end(ctx));
+    tiga_memory_report r = report(t->run);
+    for (int i = 0; i < TIGA_TIERS; i++)
+        cr_assert_eq(r.live[i], 0, "tier %d", i);
+    tiga_execution_free(t->run);
+    tiga_context_free(ctx);
+    cr_assert_eq(count_files(t->folder, false), 0);
+    remove_folder(t->folder);
+}
+
+static tiga_buffer *make(tiga_context *ctx, const char *name, int64_t bytes, uint64_t seed) {
+    tiga_buffer *b;
+    OK(tiga_buffer_new(ctx, name, TIGA_TIER_HOST, bytes, &b));
+    OK(fill(ctx, b, seed));
+    return b;
+}
+
+Test(buffers, spill_and_realize) {
+    static const int64_t sizes[] = {
+        1, 31, 4095, 4096, 4097, HR_PAGE - 1, HR_PAGE, HR_PAGE + 1, 5 * HR_PAGE + 777, 40 * HR_PAGE + 4096};
+    bench t;
+    begin(&t, -1, -1, TIGA_EVICT_ERROR);
+    tiga_context *ctx = t.ctx;
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        tiga_buffer *b = make(ctx, "b", sizes[i], i + 1);
+        tiga_residency r = residency(b);
+        cr_assert(r.resident && r.backing == TIGA_BACKING_NONE && r.bytes == sizes[i] && r.version == 1);
+        OK(tiga_buffer_spill(ctx, b));
+        r = residency(b);
+        cr_assert(!r.resident && r.backing == TIGA_BACKING_SPILL && r.version == 1 && r.tier == TIGA_TIER_HOST);
+        cr_assert(report(t.run).live[0] == 0 && report(t.run).live[3] == sizes[i]);
+        OK(tiga_buffer_spill(ctx, b)); /* again: nothing to do */
+        OK(tiga_buffer_realize(ctx, b));
+        r = residency(b);
+        cr_assert(r.resident && r.backing == TIGA_BACKING_NONE && r.version == 1);
+        cr_assert(report(t.run).live[0] == sizes[i] && report(t.run).live[3] == 0);
+        expect(ctx, b, i + 1);
+        OK(tiga_buffer_spill(ctx, b));
+        expect(ctx, b, i + 1); /* reading brings it home */
+        tiga_buffer_free(b);
+    }
+    cr_assert(report(t.run).spills == 20 && report(t.run).restores == 20 && report(t.run).evictions == 0);
+    tiga_buffer *empty = make(ctx, "empty", 0, 1);
+    OK(tiga_buffer_spill(ctx, empty));
+    cr_assert(residency(empty).resident);
+    tiga_buffer_free(empty);
+    end(&t);
+}
+
+Test(buffers, a_spilled_value_goes_with_its_last_owner) {
+    bench t;
+    begin(&t, -1, -1, TIGA_EVICT_ERROR);
+    tiga_context *ctx = t.ctx;
+    tiga_buffer *b = make(ctx, "b", 100000, 1), *view = tiga_buffer_retain(b);
+    OK(tiga_buffer_spill(ctx, b));
+    tiga_buffer_free(b);
+    cr_assert_eq(report(t.run).live[3], 100000);
+    expect(ctx, view, 1);
+    OK(tiga_buffer_spill(ctx, view));
+    tiga_buffer_free(view);
+    cr_assert_eq(report(t.run).live[3], 0);
+    end(&t);
+}
+
+Test(buffers, copies_are_other_values) {
+    bench t;
+    begin(&t, 100, -1, TIGA_EVICT_ERROR);
+    tiga_context *ctx = t.ctx;
+    tiga_buffer *a = make(ctx, "a", 50, 1), *b, *c;
+    OK(tiga_buffer_copy(ctx, a, TIGA_TIER_HOST, &b));
+    OK(fill(ctx, a, 2));
+    expect(ctx, b, 1);
+    cr_assert_str_eq(tiga_buffer_name(b), "a");
+    FAILS(tiga_buffer_copy(ctx, a, TIGA_TIER_HOST, &c), TIGA_E_BUDGET);
+    cr_assert(!c && report(t.run).live[0] == 100);
+    tiga_buffer_free(a);
+    tiga_buffer_free(b);
+    end(&t);
+}
+
+Test(buffers, pins_hold_and_never_wait_for_themselves) {
+    bench t;
+    begin(&t, -1, -1, TIGA_EVICT_ERROR);
+    tiga_context *ctx = t.ctx;
+    tiga_buffer *b = make(ctx, "b", 100000, 1);
+    tiga_pin p, q, r;
+    OK(tiga_buffer_pin(ctx, b, TIGA_READ, &p));
+    OK(tiga_buffer_pin(ctx, b, TIGA_READ, &q));
+    cr_assert(p.data == q.data && (uintptr_t)p.data % 64 == 0 && residency(b).pins == 2);
+    FAILS(tiga_buffer_pin(ctx, b, TIGA_WRITE, &r), TIGA_E_ARGUMENT);
+    cr_assert(strstr(said, "wait for itself") && !r.buffer && !r.data);
+    OK(tiga_buffer_spill(ctx, b)); /* it keeps its bytes while it is read */
+    cr_assert(residency(b).resident && report(t.run).live[3] == 0);
+    tiga_buffer_unpin(&p);
+    cr_assert(residency(b).resident);
+    tiga_buffer_unpin(&q);
+    cr_assert(!residency(b).resident && report(t.run).live[0] == 0);
+    tiga_buffer_unpin(&q); /* no pin: nothing */
+    OK(tiga_buffer_pin(ctx, b, TIGA_WRITE, &p));
+    FAILS(tiga_buffer_pin(ctx, b, TIGA_READ, &q), TIGA_E_ARGUMENT);
+    FAILS(tiga_buffer_spill(ctx, b), TIGA_E_ARGUMENT);
+    FAILS(tiga_buffer_realize(ctx, b), TIGA_E_ARGUMENT);
+    tiga_buffer_unpin(&p);
+    cr_assert_eq(residency(b).version, 2);
+    FAILS(tiga_buffer_pin(ctx, b, 5, &p), TIGA_E_ARGUMENT);
+    FAILS(tiga_buffer_pin(ctx, NULL, TIGA_READ, &p), TIGA_E_ARGUMENT);
+    OK(tiga_buffer_pin(ctx, b, TIGA_READ, &p));
+    tiga_buffer_free(b); /* the pin is an owner */
+    cr_assert_eq(((unsigned char *)p.data)[5], pattern(1, 5));
+    tiga_buffer_unpin(&p);
+    end(&t);
+}
+
+Test(buffers, lru_takes_whole_idle_buffers_oldest_first) {
+    bench t;
+    begin(&t, 300, -1, TIGA_EVICT_LRU);
+    tiga_context *ctx = t.ctx;
+    tiga_buffer *b[5];
+    for (int i = 0; i < 3; i++)
+        b[i] = make(ctx, "b", 100, (uint64_t)i);
+    expect(ctx, b[0], 0); /* 1 is the oldest now */
+    b[3] = make(ctx, "b", 100, 3);
+    cr_assert(residency(b[0]).resident && !residency(b[1]).resident && residency(b[2]).resident);
+    tiga_pin p;
+    OK(tiga_buffer_pin(ctx, b[2], TIGA_READ, &p)); /* in use: protected */
+    b[4] = make(ctx, "b", 150, 4);
+    cr_assert(!residency(b[0]).resident && residency(b[2]).resident && !residency(b[3]).resident);
+    tiga_memory_report r = report(t.run);
+    cr_assert(r.evictions == 3 && r.restores == 0 && r.live[0] == 250 && r.live[3] == 300 && r.peak[0] == 300);
+    tiga_buffer *more;
+    FAILS(tiga_buffer_new(ctx, "more", TIGA_TIER_HOST, 201, &more), TIGA_E_BUDGET);
+    cr_assert_eq(report(t.run).evictions, 3, "nothing is evicted when that would not do");
+    FAILS(tiga_buffer_new(ctx, "more", TIGA_TIER_HOST, 301, &more), TIGA_E_BUDGET);
+    tiga_buffer_unpin(&p);
+    for (int i = 0; i < 5; i++)
+        expect(ctx, b[i], (uint64_t)i);
+    cr_assert(report(t.run).restores >= 3);
+    for (int i = 0; i < 5; i++)
+        tiga_buffer_free(b[i]);
+    end(&t);
+}
+
+/* The contract's second program, on the host. */
+Test(buffers, twenty_idle_values_and_a_tiny_budget) {
+    bench t;
+    begin(&t, 128, 1024, TIGA_EVICT_LRU);
+    tiga_context *ctx = t.ctx;
+    tiga_buffer *x = make(ctx, "x", 8, 99), *idle[20];
+    for (int i = 0; i < 20; i++)
+        idle[i] = make(ctx, "idle", 8, (uint64_t)i);
+    cr_assert(!residency(x).resident);
+    expect(ctx, x, 99);
+    cr_assert(residency(x).resident);
+    for (int i = 0; i < 20; i++) {
+        expect(ctx, idle[i], (uint64_t)i);
+        tiga_buffer_free(idle[i]);
+    }
+    tiga_buffer_free(x);
+    end(&t);
+}
+
+Test(buffers, a_full_disk_tier_is_an_error_and_the_value_stays) {
+    bench t;
+    begin(&t, 200, 150, TIGA_EVICT_LRU);
+    tiga_context *ctx = t.ctx;
+    tiga_buffer *a = make(ctx, "a", 100, 1), *b = make(ctx, "b", 100, 2), *c = make(ctx, "c", 100, 3), *d;
+    FAILS(tiga_buffer_new(ctx, "d", TIGA_TIER_HOST, 100, &d), TIGA_E_BUDGET);
+    cr_assert(strstr(said, "on disk"), "%s", said);
+    FAILS(tiga_buffer_spill(ctx, b), TIGA_E_BUDGET);
+    FAILS(tiga_buffer_realize(ctx, a), TIGA_E_BUDGET);
+    tiga_buffer_free(c);
+    expect(ctx, a, 1);
+    expect(ctx, b, 2);
+    tiga_buffer_free(a);
+    tiga_buffer_free(b);
+    end(&t);
+}
+
+/* ---- damage ---- */
+
+Test(buffers, every_flipped_byte_of_a_spilled_value_is_reported) {
+    bench t;
+    begin(&t, -1, -1, TIGA_EVICT_ERROR);
+    tiga_context *ctx = t.ctx;
+    enum { N = 3000 };
+    tiga_buffer *b = make(ctx, "b", N, 7);
+    OK(tiga_buffer_spill(ctx, b));
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", b->memory->spill.fd);
+    int fd = open(path, O_RDWR); /* without O_DIRECT */
+    cr_assert(fd >= 0);
+    for (int64_t i = 0; i < N; i++) {
+        unsigned char was, is;
+        cr_assert_eq(pread(fd, &was, 1, b->away.at + i), 1);
+        is = (unsigned char)(was ^ (1 << (i % 8)));
+        cr_assert_eq(pwrite(fd, &is, 1, b->away.at + i), 1);
+        FAILS(tiga_buffer_realize(ctx, b), TIGA_E_FORMAT);
+        cr_assert(strstr(said, "damaged"));
+        cr_assert_eq(pwrite(fd, &was, 1, b->away.at + i), 1);
+        cr_assert(!residency(b).resident && report(t.run).live[0] == 0 && report(t.run).live[3] == N);
+    }
+    cr_assert_eq(ftruncate(fd, b->away.at + 100), 0);
+    FAILS(tiga_buffer_realize(ctx, b), TIGA_E_FORMAT);
+    close(fd);
+    tiga_buffer_free(b);
+    end(&t);
+}
+
+/* ---- read-ahead ---- */
+
+Test(buffers, prefetch_brings_home_what_fits) {
+    bench t;
+    begin(&t, 4000000, -1, TIGA_EVICT_LRU);
+    tiga_context *ctx = t.ctx;
+    tiga_buffer *a = make(ctx, "a", 3000000, 1), *b = make(ctx, "b", 900000, 2);
+    OK(tiga_buffer_spill(ctx, a));
+    bool started;
+    OK(tiga_buffer_prefetch(ctx, a, &started));
+    cr_assert(started);
+    expect(ctx, a, 1); /* waits for it */
+    OK(tiga_buffer_prefetch(ctx, a, &started));
+    cr_assert(!started);
+    OK(tiga_buffer_spill(ctx, a));
+    tiga_buffer *c = make(ctx, "c", 2000000, 3);
+    OK(tiga_buffer_prefetch(ctx, a, &started));
+    cr_assert(!started && report(t.run).evictions == 0); /* never at the cost of others */
+    tiga_buffer_free(c);
+    OK(tiga_buffer_prefetch(ctx, a, &started));
+    tiga_buffer_free(a); /* waits too */
+    tiga_buffer_free(b);
+    for (int i = 0; i < 2000 && report(t.run).live[0]; i++)
+        usleep(1000); /* the reader is an owner until it is done */
+    end(&t);
+}
+
+/* ---- a model, driven at random ---- */
+
+enum { N_MODEL = 24, STEPS = 6000 };
+typedef struct model {
+    tiga_buffer *b;
+    int64_t bytes, version;
+    uint64_t seed;
+} model;
+
+static uint64_t next_random(uint64_t *s) {
+    *s ^= *s << 13;
+    *s ^= *s >> 7;
+    *s ^= *s << 17;
+    return *s;
+}
+
+static void check_model(const bench *t, const model *m) {
+    int64_t live[TIGA_TIERS] = {0};
+    for (int i = 0; i < N_MODEL; i++) {
+        if (!m[i].b)
+            continue;
+        tiga_residency r = residency(m[i].b);
+        cr_assert(r.version == m[i].version && r.bytes == m[i].bytes);
+        cr_assert(r.resident != (r.backing == TIGA_BACKING_SPILL));
+        live[r.resident ? TIGA_TIER_HOST : TIGA_TIER_DISK] += r.bytes;
+    }
+    tiga_memory_report r = report(t->run);
+    cr_assert(r.live[0] == live[0] && r.live[3] == live[3], "%lld %lld, %lld %lld", (long long)r.live[0],
+              (long long)live[0], (long long)r.live[3], (long long)live[3]);
+    cr_assert(r.live[0] <= r.budget[0] && r.live[3] <= r.budget[3] && r.peak[0] <= r.budget[0]);
+    cr_assert_eq(r.spills - r.restores >= 0, 1);
+}
+
+static void random_run(uint64_t seed, int32_t eviction) {
+    bench t;
+    begin(&t, 200000, 250000, eviction);
+    tiga_context *ctx = t.ctx;
+    model m[N_MODEL] = {0};
+    uint64_t s = seed * 2654435761u + 1;
+    tiga_status status;
+    int refused = 0;
+    for (int step = 0; step < STEPS; step++) {
+        model *x = &m[next_random(&s) % N_MODEL];
+        unsigned what = (unsigned)(next_random(&s) % 10);
+        if (!x->b) {
+            int64_t bytes = (int64_t)(next_random(&s) % 150000) >> (next_random(&s) % 6);
+            status = tiga_buffer_new(ctx, "m", TIGA_TIER_HOST, bytes, &x->b);
+            *x = (model){.b = x->b, .bytes = bytes, .seed = 0};
+            cr_assert(status == TIGA_OK || (status == TIGA_E_BUDGET && !x->b));
+        } else if (what < 2) {
+            status = fill(ctx, x->b, s);
+            if (status == TIGA_OK) {
+                x->seed = s;
+                x->version++;
+            }
+        } else if (what < 5) {
+            if (x->version) {
+                int answer = holds(ctx, x->b, x->seed, &status);
+                cr_assert(answer == 1 || (answer == -1 && status == TIGA_E_BUDGET));
+            }
+        } else if (what < 7) {
+            status = tiga_buffer_spill(ctx, x->b);
+            cr_assert(status == TIGA_E_BUDGET || x->bytes == 0 || !residency(x->b).resident);
+        } else if (what < 8) {
+            status = tiga_buffer_realize(ctx, x->b);
+            cr_assert(status == TIGA_E_BUDGET || residency(x->b).resident);
+        } else {
+            tiga_buffer_free(x->b);
+            *x = (model){0};
+            status = TIGA_OK;
+        }
+        cr_assert(tiga_error_status(ctx) == TIGA_OK || tiga_error_status(ctx) == TIGA_E_BUDGET, "%s",
+                  tiga_error_text(ctx));
+        refused += tiga_error_status(ctx) != TIGA_OK;
+        tiga_error_clear(ctx);
+        if (step % 16 == 0)
+            check_model(&t, m);
+    }
+    for (int i = 0; i < N_MODEL; i++)
+        if (m[i].b && m[i].version && holds(ctx, m[i].b, m[i].seed, &status) != 1)
+            cr_assert_eq(status, TIGA_E_BUDGET);
+    tiga_error_clear(ctx);
+    check_model(&t, m);
+    cr_assert(refused > 20, "the budgets were never tight");
+    for (int i = 0; i < N_MODEL; i++)
+        tiga_buffer_free(m[i].b);
+    end(&t);
+}
+
+Test(buffers, a_model_at_random, .timeout = 300) {
+    for (uint64_t seed = 1; seed <= 3; seed++) {
+        random_run(seed, TIGA_EVICT_ERROR);
+        random_run(seed, TIGA_EVICT_LRU);
+    }
+}
+
+/* ---- threads: also under the thread sanitizer ---- */
+
+enum { THREADS = 4, ROUNDS = 150, N_SHARED = 12, BYTES = 30000 };
+typedef struct worker {
+    tiga_context *ctx;
+    tiga_buffer **shared;
+    int id;
+    int wrong;
+} worker;
+
+/* A shared buffer holds its number in each word, plus how often it was written, alike in all words. */
+static void write_all(worker *w, tiga_buffer *b) {
+    tiga_pin p;
+    tiga_status status = tiga_buffer_pin(w->ctx, b, TIGA_WRITE, &p);
+    if (status != TIGA_OK) {
+        w->wrong += status != TIGA_E_BUDGET;
+        return;
+    }
+    uint64_t *words = p.data, first = words[0];
+    for (int i = 0; i < BYTES / 8; i++) {
+        w->wrong += words[i] != first;
+        words[i]++;
+    }
+    tiga_buffer_unpin(&p);
+}
+
+static void read_only(worker *w, tiga_buffer *b) {
+    tiga_pin p;
+    if (tiga_buffer_pin(w->ctx, b, TIGA_READ, &p) != TIGA_OK)
+        return;
+    const uint64_t *words = p.data;
+    for (int i = 0; i < BYTES / 8; i++)
+        w->wrong += words[i] != words[0];
+    tiga_buffer_unpin(&p);
+}
+
+static void *work(void *user) {
+    worker *w = user;
+    uint64_t s = (uint64_t)w->id * 977 + 5;
+    for (int i = 0; i < ROUNDS; i++) {
+        tiga_buffer *b = w->shared[next_random(&s) % N_SHARED], *own;
+        switch (next_random(&s) % 6) {
+        case 0:
+            write_all(w, b);
+            break;
+        case 1:
+        case 2:
+            read_only(w, b);
+            break;
+        case 3:
+            w->wrong += tiga_buffer_spill(w->ctx, b) > TIGA_E_BUDGET;
+            break;
+        case 4:
+            (void)tiga_buffer_prefetch(w->ctx, b, NULL);
+            break;
+        default:
+            if (tiga_buffer_new(w->ctx, "own", TIGA_TIER_HOST, BYTES, &own) == TIGA_OK) {
+                write_all(w, own);
+                (void)tiga_buffer_spill(w->ctx, own);
+                read_only(w, own);
+                tiga_buffer_free(own);
+            }
+        }
+        tiga_residency r;
+        tiga_buffer_residency(b, &r);
+    }
+    return NULL;
+}
+
+static void run_threads(bool own_contexts) {
+    bench t;
+    begin(&t, 8 * BYTES, -1, TIGA_EVICT_LRU);
+    tiga_context *ctx = t.ctx;
+    tiga_buffer *shared[N_SHARED];
+    for (int i = 0; i < N_SHARED; i++)
+        OK(tiga_buffer_new(ctx, "shared", TIGA_TIER_HOST, BYTES, &shared[i]));
+    worker w[THREADS];
+    pthread_t threads[THREADS];
+    for (int i = 0; i < THREADS; i++) {
+        w[i] = (worker){.ctx = own_contexts ? new_context() : ctx, .shared = shared, .id = i};
+        pthread_create(&threads[i], NULL, work, &w[i]);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+        cr_assert_eq(w[i].wrong, 0);
+        if (own_contexts)
+            tiga_context_free(w[i].ctx);
+    }
+    tiga_error_clear(ctx);
+    for (int i = 0; i < N_SHARED; i++)
+        tiga_buffer_free(shared[i]);
+    for (int i = 0; i < 5000 && (report(t.run).live[0] || report(t.run).live[3]); i++)
+        usleep(1000);
+    end(&t);
+}
+
+Test(buffers, one_context_many_threads, .timeout = 300) { run_threads(false); }
+Test(buffers, many_contexts_many_threads, .timeout = 300) { run_threads(true); }

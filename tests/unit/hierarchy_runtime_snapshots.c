@@ -1,0 +1,436 @@
+/* Snapshots: what is written is what is read, nothing is read before it is wanted, damage is seen, paths are replaced whole. */
+#include "memory_support.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+typedef struct bench {
+    tiga_context *ctx;
+    tiga_execution *run;
+    char folder[64], path[128];
+} bench;
+
+static void begin(bench *t, int64_t host, int32_t eviction) {
+    tiga_context *ctx = t->ctx = new_context();
+    make_folder(t->folder);
+    snprintf(t->path, sizeof t->path, "%s/a.tiga", t->folder);
+    tiga_execution_options o = scope(host, -1, t->folder, eviction);
+    OK(tiga_execution_begin(ctx, &o, &t->run));
+}
+
+static void end(bench *t) {
+    tiga_context *ctx = t->ctx;
+    OK(tiga_execution_end(ctx));
+    for (int i = 0; i < TIGA_TIERS; i++)
+        cr_assert_eq(report(t->run).live[i], 0);
+    tiga_execution_free(t->run);
+    tiga_context_free(ctx);
+    remove_folder(t->folder);
+}
+
+static char *read_whole(const char *path, size_t *n) {
+    base_str s = {0};
+    cr_assert(base_file_read(path, &s, NULL));
+    *n = s.len;
+    return s.data;
+}
+
+static void write_whole(const char *path, const void *bytes, size_t n) {
+    FILE *f = fopen(path, "w");
+    cr_assert(f && fwrite(bytes, 1, n, f) == n && fclose(f) == 0);
+}
+
+static tiga_tensor_view vector(const char *name, const void *data, int32_t dtype, int64_t n) {
+    return (tiga_tensor_view){.name = name, .data = data, .dtype = dtype, .rank = 1, .shape = {n}};
+}
+
+static tiga_buffer *attach(tiga_context *ctx, const char *path, const char *name) {
+    tiga_snapshot *s;
+    tiga_buffer *b;
+    OK(tiga_snapshot_open(ctx, path, &s));
+    int i = tiga_snapshot_find(s, name);
+    cr_assert(i >= 0);
+    OK(tiga_snapshot_buffer(ctx, s, i, TIGA_TIER_HOST, &b));
+    tiga_snapshot_free(s);
+    return b;
+}
+
+static void expect_bytes(tiga_context *ctx, tiga_buffer *b, const void *want, size_t n) {
+    tiga_pin p;
+    OK(tiga_buffer_pin(ctx, b, TIGA_READ, &p));
+    cr_assert(tiga_buffer_bytes(b) == (int64_t)n && memcmp(p.data, want, n) == 0);
+    tiga_buffer_unpin(&p);
+}
+
+Test(snapshots, every_type_and_several_names) {
+    bench t;
+    begin(&t, -1, TIGA_EVICT_ERROR);
+    tiga_context *ctx = t.ctx;
+    unsigned char data[11][64];
+    tiga_tensor_view v[12];
+    static char names[12][16];
+    for (int i = 0; i < 11; i++) {
+        for (int k = 0; k < 64; k++)
+            data[i][k] = i == TIGA_BOOL ? k % 2 : pattern((uint64_t)i, k);
+        sprintf(names[i], "t%d \"\\\n\xc3\xa9", i);
+        v[i] = vector(names[i], data[i], i, 48 / tiga_dtype_bytes(i));
+    }
+    v[11] = (tiga_tensor_view){.name = "scalar", .data = data[3], .dtype = TIGA_C64};
+    OK(tiga_save(ctx, t.path, v, 12, 0));
+    tiga_snapshot *s;
+    OK(tiga_snapshot_open(ctx, t.path, &s));
+    cr_assert_eq(tiga_snapshot_count(s), 12);
+    for (int i = 0; i < 12; i++) {
+        int k = tiga_snapshot_find(s, v[i].name);
+        tiga_tensor_view got;
+        OK(tiga_snapshot_get(ctx, s, k, &got));
+        cr_assert(got.dtype == v[i].dtype && got.rank == v[i].rank && got.shape[0] == v[i].shape[0]);
+        tiga_buffer *b;
+        OK(tiga_snapshot_buffer(ctx, s, k, TIGA_TIER_HOST, &b));
+        tiga_residency r = residency(b);
+        cr_assert(!r.resident && r.backing == TIGA_BACKING_SNAPSHOT && r.version == 0);
+        expect_bytes(ctx, b, v[i].data, i == 11 ? 8 : 48);
+        r = residency(b);
+        cr_assert(r.resident && r.backing == TIGA_BACKING_SNAPSHOT);
+        tiga_buffer_free(b);
+    }
+    cr_assert_eq(tiga_snapshot_find(s, "none"), -1);
+    tiga_tensor_view got;
+    FAILS(tiga_snapshot_get(ctx, s, 12, &got), TIGA_E_ARGUMENT);
+    tiga_snapshot_free(s);
+    end(&t);
+}
+
+Test(snapshots, nothing_is_read_or_charged_before_it_is_wanted) {
+    bench t;
+    begin(&t, 5000000, TIGA_EVICT_LRU);
+    tiga_context *ctx = t.ctx;
+    enum { N = 4000000 };
+    char *data = malloc(N);
+    for (int i = 0; i < N; i++)
+        data[i] = (char)pattern(1, i);
+    tiga_tensor_view v = vector("x", data, TIGA_U8, N);
+    OK(tiga_save(ctx, t.path, &v, 1, 0));
+    tiga_buffer *a = attach(ctx, t.path, "x"), *b = attach(ctx, t.path, "x");
+    cr_assert_eq(report(t.run).live[0], 0);
+    expect_bytes(ctx, a, data, N);
+    cr_assert(report(t.run).live[0] == N && report(t.run).restores == 0);
+    expect_bytes(ctx, b, data, N); /* a goes, and needs no writing */
+    cr_assert(report(t.run).live[0] == N && report(t.run).live[3] == 0 && report(t.run).evictions == 1);
+    cr_assert(!residency(a).resident && residency(a).backing == TIGA_BACKING_SNAPSHOT);
+    tiga_pin p;
+    OK(tiga_buffer_pin(ctx, a, TIGA_WRITE, &p)); /* another value now */
+    memset(p.data, 3, N);
+    tiga_buffer_unpin(&p);
+    cr_assert(residency(a).backing == TIGA_BACKING_NONE && residency(a).version == 1);
+    OK(tiga_buffer_realize(ctx, b));
+    cr_assert(report(t.run).live[3] == N && residency(a).backing == TIGA_BACKING_SPILL);
+    memset(data, 3, N);
+    expect_bytes(ctx, a, data, N);
+    tiga_buffer_free(a);
+    tiga_buffer_free(b);
+    free(data);
+    end(&t);
+}
+
+Test(snapshots, paths_are_kept_or_replaced_whole) {
+    bench t;
+    begin(&t, -1, TIGA_EVICT_ERROR);
+    tiga_context *ctx = t.ctx;
+    float one[] = {1, 2}, two[] = {3, 4, 5};
+    tiga_tensor_view a = vector("x", one, TIGA_F32, 2), b = vector("x", two, TIGA_F32, 3);
+    OK(tiga_save(ctx, t.path, &a, 1, 0));
+    FAILS(tiga_save(ctx, t.path, &b, 1, 0), TIGA_E_FILE);
+    cr_assert(strstr(said, "exists"), "%s", said);
+    tiga_buffer *old = attach(ctx, t.path, "x");
+    OK(tiga_save(ctx, t.path, &b, 1, 1));
+    tiga_buffer *new = attach(ctx, t.path, "x");
+    expect_bytes(ctx, old, one, sizeof one); /* keeps what it attached */
+    expect_bytes(ctx, new, two, sizeof two);
+    cr_assert_eq(count_files(t.folder, false), 1);
+    OK(tiga_buffer_spill(ctx, old));
+    cr_assert_eq(unlink(t.path), 0);
+    expect_bytes(ctx, old, one, sizeof one);
+    tiga_buffer_free(old);
+    tiga_buffer_free(new);
+    FAILS(tiga_save(ctx, t.folder, &a, 1, 1), TIGA_E_FILE);
+    FAILS(tiga_save(ctx, "/nowhere/x", &a, 1, 1), TIGA_E_FILE);
+    tiga_snapshot *s;
+    FAILS(tiga_snapshot_open(ctx, t.path, &s), TIGA_E_FILE);
+    FAILS(tiga_snapshot_open(ctx, t.folder, &s), TIGA_E_FILE);
+    end(&t);
+}
+
+Test(snapshots, views_with_strides) {
+    bench t;
+    begin(&t, -1, TIGA_EVICT_ERROR);
+    tiga_context *ctx = t.ctx;
+    tiga_buffer *b;
+    OK(tiga_buffer_new(ctx, NULL, TIGA_TIER_HOST, 24, &b));
+    tiga_pin p;
+    OK(tiga_buffer_pin(ctx, b, TIGA_WRITE, &p));
+    for (int i = 0; i < 6; i++)
+        ((int32_t *)p.data)[i] = i;
+    tiga_buffer_unpin(&p);
+    OK(tiga_buffer_spill(ctx, b));
+    int64_t turned[] = {1, 3}, backwards[] = {-1}, same[] = {0, 1}, far[] = {4, 1}, huge[] = {INT64_MAX / 2, 1};
+    tiga_tensor_view v[] = {
+        {.name = "t", .buffer = b, .dtype = TIGA_I32, .rank = 2, .shape = {3, 2}, .strides = turned},
+        {.name = "r", .buffer = b, .offset = 20, .dtype = TIGA_I32, .rank = 1, .shape = {6}, .strides = backwards},
+        {.name = "b", .buffer = b, .offset = 12, .dtype = TIGA_I32, .rank = 2, .shape = {2, 3}, .strides = same},
+        {.name = "e", .buffer = b, .dtype = TIGA_I32, .rank = 2, .shape = {0, 3}, .strides = huge},
+        {.name = "d", .buffer = b, .offset = 4, .dtype = TIGA_I32, .rank = 1, .shape = {5}}};
+    OK(tiga_save(ctx, t.path, v, 5, 0));
+    static const int32_t want_t[] = {0, 3, 1, 4, 2, 5}, want_r[] = {5, 4, 3, 2, 1, 0}, want_b[] = {3, 4, 5, 3, 4, 5},
+                         want_d[] = {1, 2, 3, 4, 5};
+    const void *want[] = {want_t, want_r, want_b, "", want_d};
+    size_t sizes[] = {24, 24, 24, 0, 20};
+    for (int i = 0; i < 5; i++) {
+        tiga_buffer *got = attach(ctx, t.path, v[i].name);
+        expect_bytes(ctx, got, want[i], sizes[i]);
+        tiga_buffer_free(got);
+    }
+    v[0].strides = far;
+    FAILS(tiga_save(ctx, t.path, v, 1, 1), TIGA_E_ARGUMENT);
+    v[0].strides = huge;
+    FAILS(tiga_save(ctx, t.path, v, 1, 1), TIGA_E_ARGUMENT);
+    v[1].offset = 16;
+    FAILS(tiga_save(ctx, t.path, v + 1, 1, 1), TIGA_E_ARGUMENT);
+    v[4].offset = 5;
+    FAILS(tiga_save(ctx, t.path, v + 4, 1, 1), TIGA_E_ARGUMENT);
+    v[4].offset = -4;
+    FAILS(tiga_save(ctx, t.path, v + 4, 1, 1), TIGA_E_ARGUMENT);
+    tiga_buffer_free(b);
+    end(&t);
+}
+
+/* Gathered elements over more than a page. */
+Test(snapshots, long_views_with_strides) {
+    bench t;
+    begin(&t, -1, TIGA_EVICT_ERROR);
+    tiga_context *ctx = t.ctx;
+    enum { R = 1500, C = 1100 };
+    double *m = malloc(sizeof(double) * R * C), *turned = malloc(sizeof(double) * R * C);
+    for (int r = 0; r < R; r++)
+        for (int c = 0; c < C; c++)
+            m[r * C + c] = turned[c * R + r] = r * 10000.0 + c;
+    int64_t strides[] = {1, C};
+    tiga_tensor_view v = {.name = "t", .data = m, .dtype = TIGA_F64, .rank = 2, .shape = {C, R}, .strides = strides};
+    OK(tiga_save(ctx, t.path, &v, 1, 0));
+    tiga_buffer *b = attach(ctx, t.path, "t");
+    expect_bytes(ctx, b, turned, sizeof(double) * R * C);
+    tiga_buffer_free(b);
+    free(m);
+    free(turned);
+    end(&t);
+}
+
+Test(snapshots, names_that_cannot_be) {
+    bench t;
+    begin(&t, -1, TIGA_EVICT_ERROR);
+    tiga_context *ctx = t.ctx;
+    float x[] = {1};
+    tiga_tensor_view v[] = {vector("a", x, TIGA_F32, 1), vector("a", x, TIGA_F32, 1)};
+    FAILS(tiga_save(ctx, t.path, v, 2, 0), TIGA_E_ARGUMENT);
+    static const char *const bad[] = {"", NULL, "__metadata__", "\xff\xfe"};
+    for (int i = 0; i < 4; i++) {
+        v[0].name = bad[i];
+        FAILS(tiga_save(ctx, t.path, v, 1, 0), TIGA_E_ARGUMENT);
+    }
+    v[0] = vector("a", NULL, TIGA_F32, 1);
+    FAILS(tiga_save(ctx, t.path, v, 1, 0), TIGA_E_ARGUMENT);
+    v[0] = vector("a", x, 99, 1);
+    FAILS(tiga_save(ctx, t.path, v, 1, 0), TIGA_E_ARGUMENT);
+    OK(tiga_save(ctx, t.path, NULL, 0, 0)); /* none at all is a file too */
+    tiga_snapshot *s;
+    OK(tiga_snapshot_open(ctx, t.path, &s));
+    cr_assert_eq(tiga_snapshot_count(s), 0);
+    tiga_snapshot_free(s);
+    end(&t);
+}
+
+/* ---- damage ---- */
+
+/* OK: opened and every tensor read. */
+static tiga_status read_all(tiga_context *ctx, const char *path) {
+    tiga_snapshot *s;
+    tiga_status status = tiga_snapshot_open(ctx, path, &s);
+    for (int i = 0; status == TIGA_OK && i < tiga_snapshot_count(s); i++) {
+        tiga_buffer *b;
+        status = tiga_snapshot_buffer(ctx, s, i, TIGA_TIER_HOST, &b);
+        if (status == TIGA_OK)
+            status = tiga_buffer_realize(ctx, b);
+        tiga_buffer_free(b);
+    }
+    tiga_snapshot_free(s);
+    return status;
+}
+
+Test(snapshots, every_flipped_bit_is_reported, .timeout = 300) {
+    bench t;
+    begin(&t, -1, TIGA_EVICT_ERROR);
+    tiga_context *ctx = t.ctx;
+    unsigned char bytes[300];
+    memset(bytes, ' ', sizeof bytes); /* blanks: what a longer header might swallow */
+    tiga_tensor_view v[] = {vector("a", bytes, TIGA_U8, 300), vector("b", bytes, TIGA_C64, 3)};
+    OK(tiga_save(ctx, t.path, v, 2, 0));
+    size_t n;
+    char *file = read_whole(t.path, &n);
+    OK(read_all(ctx, t.path));
+    int fd = open(t.path, O_WRONLY);
+    for (size_t i = 0; i < n; i++)
+        for (int bit = 0; bit < 8; bit++) {
+            char is = (char)(file[i] ^ (1 << bit));
+            cr_assert_eq(pwrite(fd, &is, 1, (off_t)i), 1);
+            tiga_status status = read_all(ctx, t.path);
+            cr_assert(status == TIGA_E_FORMAT, "byte %zu '%c' -> '%c': %s %s", i, file[i], is, tiga_status_text(status),
+                      tiga_error_text(ctx));
+            tiga_error_clear(ctx);
+            cr_assert_eq(pwrite(fd, &file[i], 1, (off_t)i), 1);
+        }
+    for (size_t k = 0; k < n; k += 7) { /* cut off anywhere */
+        cr_assert_eq(ftruncate(fd, (off_t)k), 0);
+        FAILS(read_all(ctx, t.path), TIGA_E_FORMAT);
+        cr_assert_eq(pwrite(fd, file, n, 0), (ssize_t)n);
+    }
+    cr_assert_eq(pwrite(fd, "x", 1, (off_t)n), 1);
+    FAILS(read_all(ctx, t.path), TIGA_E_FORMAT);
+    close(fd);
+    base_free(file);
+    end(&t);
+}
+
+/* A header by somebody else: without checksums, with types that we do not have. */
+static void foreign(const char *path, const char *header, size_t n_data) {
+    base_str s = {0};
+    size_t n = strlen(header);
+    for (int i = 0; i < 8; i++)
+        base_str_add_n(&s, (char[]){(char)(n >> (8 * i))}, 1);
+    base_str_add(&s, header);
+    for (size_t i = 0; i < n_data; i++)
+        base_str_add_n(&s, "\2", 1);
+    write_whole(path, s.data, s.len);
+    base_str_fini(&s);
+}
+
+Test(snapshots, files_of_others) {
+    bench t;
+    begin(&t, -1, TIGA_EVICT_ERROR);
+    tiga_context *ctx = t.ctx;
+    foreign(t.path,
+            "{\"__metadata__\":{\"format\":\"pt\"},\"b\":{\"dtype\":\"BOOL\",\"shape\":[2],\"data_offsets\":[4,6]},"
+            "\"q\":{\"dtype\":\"U16\",\"shape\":[2],\"data_offsets\":[0,4]},"
+            "\"r\":{\"dtype\":\"U8\",\"shape\":[1,1,1,1,1,1,1,1],\"data_offsets\":[6,7]}}   ",
+            7);
+    tiga_snapshot *s;
+    tiga_buffer *b;
+    OK(tiga_snapshot_open(ctx, t.path, &s));
+    FAILS(tiga_snapshot_buffer(ctx, s, tiga_snapshot_find(s, "q"), 0, &b), TIGA_E_TYPE);
+    cr_assert(strstr(said, "U16"));
+    FAILS(tiga_snapshot_buffer(ctx, s, tiga_snapshot_find(s, "r"), 0, &b), TIGA_E_TYPE);
+    OK(tiga_snapshot_buffer(ctx, s, tiga_snapshot_find(s, "b"), 0, &b));
+    expect_bytes(ctx, b, "\1\1", 2); /* true is 1 */
+    tiga_buffer_free(b);
+    tiga_snapshot_free(s);
+    static const struct {
+        const char *header;
+        size_t n;
+    } bad[] = {{"[]", 0},
+               {"{", 0},
+               {"{} x", 0},
+               {"{}", 1},
+               {"{\"a\":1}", 0},
+               {"{\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]}}", 3},
+               {"{\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]}}", 1},
+               {"{\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[1,3]}}", 3},
+               {"{\"a\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[0,2]}}", 2},
+               {"{\"a\":{\"dtype\":\"U8\",\"shape\":[-1],\"data_offsets\":[0,0]}}", 0},
+               {"{\"a\":{\"dtype\":\"U8\",\"shape\":[1.5],\"data_offsets\":[0,1]}}", 1},
+               {"{\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[2,0]}}", 2},
+               {"{\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0]}}", 2},
+               {"{\"a\":{\"shape\":[2],\"data_offsets\":[0,2]}}", 2},
+               {"{\"a\":{\"dtype\":\"U8\",\"shape\":[4611686018427387904,4],\"data_offsets\":[0,0]}}", 0},
+               {"{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},"
+                "\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[1,2]}}",
+                2},
+               {"{\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]},"
+                "\"b\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[1,3]}}",
+                3}};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        foreign(t.path, bad[i].header, bad[i].n);
+        tiga_status status = tiga_snapshot_open(ctx, t.path, &s);
+        cr_assert_eq(status, TIGA_E_FORMAT, "%zu: %s", i, tiga_status_text(status));
+        tiga_error_clear(ctx);
+    }
+    write_whole(t.path, "\xff\xff\xff\xff\xff\xff\xff\xff{}", 10);
+    FAILS(tiga_snapshot_open(ctx, t.path, &s), TIGA_E_FORMAT);
+    write_whole(t.path, "", 0);
+    FAILS(tiga_snapshot_open(ctx, t.path, &s), TIGA_E_FORMAT);
+    end(&t);
+}
+
+Test(snapshots, npy_files_are_snapshots_too) {
+    bench t;
+    begin(&t, -1, TIGA_EVICT_ERROR);
+    tiga_context *ctx = t.ctx;
+    int64_t shape[] = {2, 3};
+    float x[] = {1, 2, 3, 4, 5, 6};
+    tiga_array a = tiga_array_borrow(x, TIGA_F32, 2, shape);
+    OK(tiga_array_write_npy(ctx, t.path, &a));
+    tiga_buffer *b = attach(ctx, t.path, "");
+    expect_bytes(ctx, b, x, sizeof x);
+    tiga_pin p;
+    OK(tiga_buffer_pin(ctx, b, TIGA_READ, &p)); /* and back: a pinned buffer is an array */
+    a = tiga_array_borrow(p.data, TIGA_F32, 2, shape);
+    OK(tiga_array_write_npy(ctx, t.path, &a));
+    tiga_buffer_unpin(&p);
+    tiga_buffer_free(b);
+    size_t n;
+    char *file = read_whole(t.path, &n);
+    write_whole(t.path, file, n - 1);
+    tiga_snapshot *s;
+    FAILS(tiga_snapshot_open(ctx, t.path, &s), TIGA_E_FORMAT);
+    base_free(file);
+    end(&t);
+}
+
+/* ---- the named store ---- */
+
+Test(snapshots, values_by_name) {
+    bench t;
+    begin(&t, -1, TIGA_EVICT_ERROR);
+    tiga_context *ctx = t.ctx;
+    char store[128], command[256];
+    snprintf(store, sizeof store, "%s/deep/store", t.folder);
+    setenv("TIGA_STORE_DIR", store, 1);
+    float x[] = {1, 2, 3};
+    tiga_tensor_view v = vector(NULL, x, TIGA_F32, 3);
+    tiga_snapshot *s;
+    FAILS(tiga_store_get(ctx, "weights", &s), TIGA_E_NAME);
+    OK(tiga_store_put(ctx, "weights", &v));
+    FAILS(tiga_store_put(ctx, "weights", &v), TIGA_E_ARGUMENT); /* a collision */
+    static const char *const bad[] = {"", NULL, ".", "..", ".hidden", "a/b", "/etc/x", "a\\b", "a\nb", "a\x7f"};
+    for (int i = 0; i < 10; i++) {
+        FAILS(tiga_store_put(ctx, bad[i], &v), TIGA_E_ARGUMENT);
+        FAILS(tiga_store_get(ctx, bad[i], &s), TIGA_E_ARGUMENT);
+        FAILS(tiga_store_remove(ctx, bad[i]), TIGA_E_ARGUMENT);
+    }
+    char longest[202];
+    memset(longest, 'a', 201);
+    longest[201] = 0;
+    FAILS(tiga_store_put(ctx, longest, &v), TIGA_E_ARGUMENT);
+    longest[200] = 0;
+    OK(tiga_store_put(ctx, longest, &v));
+    OK(tiga_store_get(ctx, "weights", &s));
+    tiga_buffer *b;
+    OK(tiga_snapshot_buffer(ctx, s, 0, TIGA_TIER_HOST, &b));
+    cr_assert_str_eq(tiga_buffer_name(b), "weights");
+    tiga_snapshot_free(s);
+    OK(tiga_store_remove(ctx, "weights"));
+    FAILS(tiga_store_remove(ctx, "weights"), TIGA_E_NAME);
+    expect_bytes(ctx, b, x, sizeof x);
+    tiga_buffer_free(b);
+    snprintf(command, sizeof command, "rm -r %s/deep", t.folder);
+    cr_assert_eq(system(command), 0);
+    end(&t);
+}
