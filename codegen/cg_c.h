@@ -124,7 +124,7 @@ void cg_complex_vector_type(base_str *out, ir_dtype t, int n);
 void cg_complex_vector_memory(base_str *out, const cg_vectors *v, ir_dtype t, int width);
 
 /* cg_math.c: functions of ir_math.def on vectors */
-void cg_math_vectors(base_str *out, base_arena *a, const cg_vectors *v, const cg_helpers *h);
+void cg_math_vectors(base_str *out, base_arena *a, const cg_vectors *v, cg_helpers *h);
 
 /* cg_loop.c */
 typedef struct cg_loop_facts {

@@ -139,18 +139,9 @@ static const char *libm_stem(ir_opcode code) {
         return "rint";
     case IR_ABS:
         return "fabs";
-    case IR_POW:
-    case IR_ATAN2:
     case IR_SQRT:
     case IR_FLOOR:
     case IR_CEIL:
-    case IR_TAN:
-    case IR_ASIN:
-    case IR_ACOS:
-    case IR_ATAN:
-    case IR_SINH:
-    case IR_COSH:
-    case IR_HYPOT:
         return ir_op_describe(code)->text;
     default:
         return NULL;
@@ -158,8 +149,7 @@ static const char *libm_stem(ir_opcode code) {
 }
 
 const char *cg_libm(ir_opcode code, ir_dtype in) {
-    static const char *const single[] = {"fmodf", "rintf", "fabsf", "powf",  "atan2f", "sqrtf", "floorf", "ceilf",
-                                         "tanf",  "asinf", "acosf", "atanf", "sinhf",  "coshf", "hypotf"};
+    static const char *const single[] = {"fmodf", "rintf", "fabsf", "sqrtf", "floorf", "ceilf"};
     const char *stem = libm_stem(code);
     if (!stem || !ir_dtype_is_float(in))
         return NULL;
@@ -292,6 +282,7 @@ const char *cg_expr(cg_helpers *h, base_arena *arena, ir_opcode code, ir_dtype i
     const char *f = ir_math_name(code, in);
     if (f) {
         h->scalar[code][in][out] = true;
+        h->math = h->math || code == IR_ASIN || code == IR_ACOS || code == IR_HYPOT; /* they take square roots */
     } else if (wants_helper(code, in)) {
         h->scalar[code][in][out] = true;
         h->math = h->math || (code == IR_DIV && ir_dtype_is_complex(in));

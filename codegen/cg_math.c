@@ -112,7 +112,7 @@ static bool is_for_lanes(const block *b) { return begins(b->name, "tiga_far_"); 
 
 /* The functions of single values that vectors need and that are not there anyway: those called for one lane, and all of
  * them where a part is one element. */
-static void elements_only(base_str *out, const cg_vectors *v, const cg_helpers *h, ir_dtype type) {
+static void elements_only(base_str *out, const cg_vectors *v, cg_helpers *h, ir_dtype type) {
     text t, there, lanes;
     bool any = false;
     want_scalars(&there, h, type);
@@ -122,8 +122,10 @@ static void elements_only(base_str *out, const cg_vectors *v, const cg_helpers *
         any = want_vectors(&t, v, type, width) || any;
     if (!any)
         return;
-    for (size_t i = 0; i < t.n; ++i)
+    for (size_t i = 0; i < t.n; ++i) {
         lanes.list[i].wanted = t.list[i].wanted && is_for_lanes(&t.list[i]);
+        h->math = h->math || (t.list[i].wanted && begins(t.list[i].name, "tiga_root_"));
+    }
     close_over(&lanes);
     for (size_t i = 0; i < t.n; ++i)
         if (lanes.list[i].wanted && !there.list[i].wanted)
@@ -136,19 +138,36 @@ static void elements_only(base_str *out, const cg_vectors *v, const cg_helpers *
 }
 
 /* What scalars have in C and vectors have not.  @S: f32x16, @P: its part, @U: a part of bits, @M: a part of masks,
- * @E: the element, @B: its bits, @L: the largest argument that needs no tiga_far_turn, as the texts have it. */
-static const char beyond_turn[] = "TIGA_VECTOR_FN @P tiga_beyond_turn_@S_part(@P a, @B q, @P y) {\n"
-                                  "    const @M near = (@M)(a <= @L);\n"
-                                  "    uint64_t all = ~(uint64_t)0, some;\n"
-                                  "    for (size_t i = 0; i < sizeof near; i += sizeof some) {\n"
-                                  "        __builtin_memcpy(&some, (const char *)&near + i, sizeof some);\n"
-                                  "        all &= some;\n"
-                                  "    }\n"
-                                  "    if (all == ~(uint64_t)0) return y;\n"
-                                  "    for (size_t i = 0; i < sizeof a / sizeof(@E); ++i)\n"
-                                  "        if (!(a[i] <= @L)) y[i] = tiga_far_turn_@D(a[i], q);\n"
-                                  "    return y;\n"
-                                  "}\n";
+ * @E: the element, @B: its bits, @L: the largest argument that needs no function of its own, as the texts have it, @F: the
+ * name without tiga_beyond_ and type, @R: the C library's square root. */
+static const char beyond[] = "TIGA_VECTOR_FN @P tiga_beyond_@F_@S_part(@P a, @B q, @P y) {\n"
+                             "    const @M near = (@M)(a <= @L);\n"
+                             "    uint64_t all = ~(uint64_t)0, some;\n"
+                             "    for (size_t i = 0; i < sizeof near; i += sizeof some) {\n"
+                             "        __builtin_memcpy(&some, (const char *)&near + i, sizeof some);\n"
+                             "        all &= some;\n"
+                             "    }\n"
+                             "    if (all == ~(uint64_t)0) return y;\n"
+                             "    for (size_t i = 0; i < sizeof a / sizeof(@E); ++i)\n"
+                             "        if (!(a[i] <= @L)) y[i] = tiga_far_@F_@D(a[i], q);\n"
+                             "    return y;\n"
+                             "}\n";
+
+/* One instruction where compilers can say so. */
+static const char root[] = "#if defined(__has_builtin)\n"
+                           "#if __has_builtin(__builtin_elementwise_sqrt)\n"
+                           "#define TIGA_ROOT 1\n"
+                           "#endif\n"
+                           "#endif\n"
+                           "TIGA_VECTOR_FN @P tiga_root_@S_part(@P a) {\n"
+                           "#if defined(TIGA_ROOT)\n"
+                           "    return __builtin_elementwise_sqrt(a);\n"
+                           "#else\n"
+                           "    for (size_t i = 0; i < sizeof a / sizeof(@E); ++i) a[i] = @R(a[i]);\n"
+                           "    return a;\n"
+                           "#endif\n"
+                           "}\n"
+                           "#undef TIGA_ROOT\n";
 
 static const struct {
     const char *name, *text;
@@ -157,7 +176,8 @@ static const struct {
     {"tiga_of_bits_", "TIGA_VECTOR_FN @P tiga_of_bits_@S_part(@U a) { return (@P)a; }\n"},
     {"tiga_pick_", "TIGA_VECTOR_FN @P tiga_pick_@S_part(@M m, @P a, @P b) { return TIGA_BLEND(@P, @M, m, a, b); }\n"},
     {"tiga_alone_", "TIGA_VECTOR_FN int tiga_alone_@S_part(@M m) { return (void)m, 0; }\n"},
-    {"tiga_beyond_turn_", beyond_turn},
+    {"tiga_beyond_", beyond},
+    {"tiga_root_", root},
     {"tiga_all_", "TIGA_VECTOR_FN @P tiga_all_@S_part(@E a) { return a - (@P){0}; }\n"},
 };
 
@@ -165,6 +185,12 @@ typedef struct vector {
     const char *suffix, *part, *bits, *mask; /* f32x16 tiga_f32x16_part tiga_u32x16_part tiga_i32x16_part */
     ir_dtype type;
 } vector;
+
+/* "slope" of tiga_beyond_slope_f32. */
+static void add_stem(base_str *out, const char *name) {
+    const char *stem = name + strlen("tiga_beyond_"), *end = strrchr(stem, '_');
+    base_str_add_n(out, stem, (size_t)(end - stem));
+}
 
 static const char *letter(const vector *v, char c) {
     bool single = v->type == IR_F32;
@@ -185,14 +211,18 @@ static const char *letter(const vector *v, char c) {
         return single ? "uint32_t" : "uint64_t";
     case 'L':
         return single ? "8192.0f" : "4194304.0";
+    case 'R':
+        return single ? "sqrtf" : "sqrt";
     default:
         BASE_BUG("template letter %c", c);
     }
 }
 
-static void add_primitive(base_str *out, const vector *v, const char *p) {
+static void add_primitive(base_str *out, const vector *v, const char *p, const char *name) {
     for (; *p; ++p)
-        if (*p == '@')
+        if (p[0] == '@' && p[1] == 'F')
+            add_stem(out, (++p, name));
+        else if (*p == '@')
             base_str_add(out, letter(v, *++p));
         else
             base_str_add_n(out, p, 1);
@@ -221,7 +251,7 @@ static void add_translated(base_str *out, const block *b, const vector *v) {
 static void add_block(base_str *out, const block *b, const vector *v) {
     for (size_t i = 0; i < sizeof primitives / sizeof *primitives; ++i)
         if (begins(b->name, primitives[i].name)) {
-            add_primitive(out, v, primitives[i].text);
+            add_primitive(out, v, primitives[i].text, b->name);
             return;
         }
     add_translated(out, b, v);
@@ -229,12 +259,14 @@ static void add_block(base_str *out, const block *b, const vector *v) {
 
 static void add_wrapper(base_str *out, const vector *v, ir_opcode code) {
     const char *name = ir_op_describe(code)->text, *s = v->suffix;
+    bool two = ir_op_describe(code)->cls == IR_CLASS_BINARY;
     base_str_addf(out, "#if TIGA_VECTOR_BYTES == 0\n#define tiga_%s_%s_part %s\n#endif\n", name, s,
                   ir_math_name(code, v->type));
-    base_str_addf(out,
-                  "#define X(i) r.p[i] = tiga_%s_%s_part(a.p[i]);\nTIGA_VECTOR_FN tiga_%s tiga_%s_%s(tiga_%s a) {\n"
-                  "    tiga_%s r;\n    TIGA_EACH_%s(X)\n    return r;\n}\n#undef X\n",
-                  name, s, s, name, s, s, s, s);
+    base_str_addf(out, "#define X(i) r.p[i] = tiga_%s_%s_part(a.p[i]%s);\n", name, s, two ? ", b.p[i]" : "");
+    base_str_addf(out, "TIGA_VECTOR_FN tiga_%s tiga_%s_%s(tiga_%s a", s, name, s, s);
+    if (two)
+        base_str_addf(out, ", tiga_%s b", s);
+    base_str_addf(out, ") {\n    tiga_%s r;\n    TIGA_EACH_%s(X)\n    return r;\n}\n#undef X\n", s, s);
 }
 
 static void one_width(base_str *out, base_arena *a, const cg_vectors *used, ir_dtype type, int width) {
@@ -258,7 +290,7 @@ static void one_width(base_str *out, base_arena *a, const cg_vectors *used, ir_d
             add_wrapper(out, &v, (ir_opcode)code);
 }
 
-void cg_math_vectors(base_str *out, base_arena *a, const cg_vectors *v, const cg_helpers *h) {
+void cg_math_vectors(base_str *out, base_arena *a, const cg_vectors *v, cg_helpers *h) {
     static const ir_dtype types[] = {IR_F32, IR_F64};
     for (size_t i = 0; i < sizeof types / sizeof *types; ++i) {
         elements_only(out, v, h, types[i]);

@@ -336,10 +336,10 @@ ir_scalar_value ir_part(ir_dtype t, ir_scalar_value v, int which);
 ir_scalar_value ir_complex(ir_dtype t, ir_scalar_value re, ir_scalar_value im);
 bool ir_scalar_same(ir_dtype t, ir_scalar_value a, ir_scalar_value b); /* bit for bit */
 
-/* ---- ir_math.c: transcendental functions of our own (ir_math.def says which; the others are the C library's) ----- */
+/* ---- ir_math.c: transcendental functions of our own (ir_math.def says which) ----- */
 const char *ir_math_name(ir_opcode code, ir_dtype t); /* "tiga_exp_f32", the name in emitted code too; NULL: not ours */
-float ir_math_f32(ir_opcode code, float a);
-double ir_math_f64(ir_opcode code, double a);
+float ir_math_f32(ir_opcode code, float a, float b); /* b: where the operation has two operands */
+double ir_math_f64(ir_opcode code, double a, double b);
 bool ir_kind_is_primitive(ir_kind k); /* sum prod min max and or */
 ir_opcode ir_kind_opcode(ir_kind k); /* of a primitive kind: the operation that combines */
 ir_scalar_value ir_kind_identity(ir_kind k, ir_dtype t); /* primitive kinds */

@@ -233,16 +233,10 @@ static int64_t eval_int(ir_opcode code, ir_dtype t, int64_t a, int64_t b) {
             return a / b;                                                                                              \
         if (code == IR_REM)                                                                                            \
             return F(fmod)(a, b);                                                                                      \
-        if (code == IR_POW)                                                                                            \
-            return F(pow)(a, b);                                                                                       \
         if (code == IR_MIN)                                                                                            \
             return a < b || isnan(a) ? a : b;                                                                          \
         if (code == IR_MAX)                                                                                            \
             return a > b || isnan(a) ? a : b;                                                                          \
-        if (code == IR_ATAN2)                                                                                          \
-            return F(atan2)(a, b);                                                                                     \
-        if (code == IR_HYPOT)                                                                                          \
-            return F(hypot)(a, b);                                                                                     \
         if (code == IR_NEG)                                                                                            \
             return -a;                                                                                                 \
         if (code == IR_ABS)                                                                                            \
@@ -257,18 +251,6 @@ static int64_t eval_int(ir_opcode code, ir_dtype t, int64_t a, int64_t b) {
             return F(ceil)(a);                                                                                         \
         if (code == IR_ROUND)                                                                                          \
             return F(rint)(a);                                                                                         \
-        if (code == IR_TAN)                                                                                            \
-            return F(tan)(a);                                                                                          \
-        if (code == IR_ASIN)                                                                                           \
-            return F(asin)(a);                                                                                         \
-        if (code == IR_ACOS)                                                                                           \
-            return F(acos)(a);                                                                                         \
-        if (code == IR_ATAN)                                                                                           \
-            return F(atan)(a);                                                                                         \
-        if (code == IR_SINH)                                                                                           \
-            return F(sinh)(a);                                                                                         \
-        if (code == IR_COSH)                                                                                           \
-            return F(cosh)(a);                                                                                         \
         BASE_BUG("%s is not defined on floats", ir_op_describe(code)->text);                                           \
     }
 #define SINGLE(name) name##f
@@ -360,9 +342,9 @@ ir_scalar_value ir_eval(ir_opcode code, ir_dtype dtype, ir_dtype result, const i
     const ir_scalar_value *second = cls == IR_CLASS_BINARY ? &args[1] : &args[0];
     bool own = ir_math_name(code, dtype) != NULL;
     if (dtype == IR_F32 && own)
-        r.f = ir_math_f32(code, args[0].f);
+        r.f = ir_math_f32(code, args[0].f, second->f);
     else if (dtype == IR_F64 && own)
-        r.d = ir_math_f64(code, args[0].d);
+        r.d = ir_math_f64(code, args[0].d, second->d);
     else if (dtype == IR_F32)
         r.f = eval_f32(code, args[0].f, second->f);
     else if (dtype == IR_F64)

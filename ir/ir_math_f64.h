@@ -153,7 +153,7 @@ TIGA_FN double tiga_turn_f64(double r, double rest, uint64_t q) {
     return tiga_of_bits_f64(tiga_to_bits_f64(y) ^ ((q & 2u) << 62));
 }
 
-TIGA_FN double tiga_far_turn_f64(double x, uint64_t q) {
+TIGA_FN uint64_t tiga_far_rest_f64(double x, double *r, double *rest) {
     static const uint32_t words[40] = {
         0u,          0xa2f9836eu, 0x4e441529u, 0xfc2757d1u, 0xf534ddc0u, 0xdb629599u, 0x3c439041u, 0xfe5163abu,
         0xdebbc561u, 0xb7246e3au, 0x424dd2e0u, 0x06492eeau, 0x09d1921cu, 0xfe1deb1cu, 0xb129a73eu, 0xe88235f5u,
@@ -161,8 +161,10 @@ TIGA_FN double tiga_far_turn_f64(double x, uint64_t q) {
         0xde05980fu, 0xef2f118bu, 0x5a0a6d1fu, 0x6d367ecfu, 0x27cb09b7u, 0x4f463f66u, 0x9e5fea2du, 0x7527bac7u,
         0xebe5f17bu, 0x3d0739f7u, 0x8a5292eau, 0x6bfb5fb1u, 0x1f8d5d08u, 0x56033046u, 0xfc7b6babu, 0xf0cfbc20u};
     const uint64_t u = tiga_to_bits_f64(x);
+    *r = x - x;
+    *rest = 0.0;
     if (u >= 0x7ff0000000000000u)
-        return x - x;
+        return 0u;
     const uint64_t m = (u & 0xfffffffffffffu) | 0x10000000000000u;
     const uint32_t at = (uint32_t)(u >> 52) - 1045u, first = at >> 5, shift = at & 31u;
     uint64_t above = 0u, carry = 0u, turns = 0u, below = 0u;
@@ -176,10 +178,18 @@ TIGA_FN double tiga_far_turn_f64(double x, uint64_t q) {
         above = w;
     }
     const uint64_t n = (turns + 0x2000000000000000u) >> 62;
-    const int64_t rest = (int64_t)(turns - (n << 62)), high = rest / 2147483648, low = rest - high * 2147483648;
+    const int64_t over = (int64_t)(turns - (n << 62)), high = over / 2147483648, low = over - high * 2147483648;
     const double h = (double)high, l = (double)low + (double)below * 5.421010862427522e-20;
-    return tiga_turn_f64(h * 7.314590044771307e-10 + (h * 3.5156449092979927e-17 + l * 3.4061215800865545e-19), 0.0,
-                         n + q);
+    const double exact = h * 7.314590044771307e-10, then = h * 3.5156449092979927e-17 + l * 3.4061215800865545e-19;
+    *r = exact + then;
+    *rest = (exact - *r) + then;
+    return n;
+}
+
+TIGA_FN double tiga_far_turn_f64(double x, uint64_t q) {
+    double r, rest;
+    const uint64_t n = tiga_far_rest_f64(x, &r, &rest);
+    return tiga_turn_f64(r, rest, n + q);
 }
 
 TIGA_FN double tiga_beyond_turn_f64(double x, uint64_t q, double y) {
@@ -204,4 +214,202 @@ TIGA_FN double tiga_cos_f64(double x) {
     const double w3 = n * 5.17018297889025e-19 - ((r1 - r2) - w2), r = r2 - w3;
     const double rest = ((r2 - r) - w3) - n * 2.9038559739793605e-28;
     return tiga_beyond_turn_f64(a, 1u, tiga_turn_f64(r, rest, tiga_to_bits_f64(t) + 1u));
+}
+
+TIGA_FN double tiga_root_f64(double a) { return sqrt(a); }
+
+/* The first 26 bits. */
+TIGA_FN double tiga_high_f64(double a) { return tiga_of_bits_f64(tiga_to_bits_f64(a) & 0xfffffffff8000000u); }
+
+TIGA_FN double tiga_slope_f64(double r, double rest, uint64_t q) {
+    const double z = r * r, z2 = z * z, z4 = z2 * z2;
+    const double p5 =
+        z2 * (z * 2.085419602100519e-05 - 4.483838547996129e-05) + (z * 8.938052320192971e-05 - 2.6306546390464688e-05);
+    const double p3 = z2 * (z * 0.00013646772245103374 + 0.00022240872178067085) +
+                      (z * 0.0005950545624570858 + 0.0014547604998079698);
+    const double p1 =
+        z2 * (z * 0.0035922886391274323 + 0.00886321921614192) + (z * 0.021869489605020078 + 0.05396825392685197);
+    const double p = z2 * (z4 * (z4 * p5 + p3) + p1) + z * 0.13333333333414177;
+    const double t = r + (r * z * (p + 0.3333333333333278) + rest * (z * 1.62 + 1.0));
+    return tiga_pick_f64((q & 1u) != 0u, -1.0 / t, t);
+}
+
+TIGA_FN double tiga_far_slope_f64(double x, uint64_t q) {
+    double r, rest;
+    const uint64_t n = tiga_far_rest_f64(x, &r, &rest);
+    return tiga_slope_f64(r, rest, n + q);
+}
+
+TIGA_FN double tiga_beyond_slope_f64(double x, uint64_t q, double y) {
+    return x <= 4194304.0 ? y : tiga_far_slope_f64(x, q);
+}
+
+TIGA_FN double tiga_tan_f64(double x) {
+    const uint64_t sign = tiga_to_bits_f64(x) & 0x8000000000000000u;
+    const double a = tiga_of_bits_f64(tiga_to_bits_f64(x) ^ sign);
+    const double t = a * 0.6366197723675814 + 6755399441055744.0, n = t - 6755399441055744.0;
+    const double r1 = a - n * 1.570796325802803, w2 = n * 9.920935791635221e-10, r2 = r1 - w2;
+    const double w3 = n * 5.17018297889025e-19 - ((r1 - r2) - w2), r = r2 - w3;
+    const double rest = ((r2 - r) - w3) - n * 2.9038559739793605e-28;
+    const double y = tiga_beyond_slope_f64(a, 0u, tiga_slope_f64(r, rest, tiga_to_bits_f64(t)));
+    return tiga_of_bits_f64(tiga_to_bits_f64(y) ^ sign);
+}
+
+TIGA_FN double tiga_arcsine_f64(double z) {
+    const double z2 = z * z, z4 = z2 * z2;
+    const double p3 =
+        z2 * (z * 0.031914247874717624 - 0.016227060753249332) + (z * 0.019530003605835136 + 0.006527359224561081);
+    const double p2 =
+        z2 * (z * 0.012169349501423024 + 0.013885215197008048) + (z * 0.0173597067372212 + 0.022371757925120982);
+    const double p1 =
+        z2 * (z * 0.030381959141939478 + 0.044642856828214623) + (z * 0.07500000000337143 + 0.16666666666665408);
+    return z * (z4 * (z4 * p3 + p2) + p1);
+}
+
+TIGA_FN double tiga_asin_f64(double x) {
+    const uint64_t sign = tiga_to_bits_f64(x) & 0x8000000000000000u;
+    const double a = tiga_of_bits_f64(tiga_to_bits_f64(x) ^ sign), half = (1.0 - a) * 0.5;
+    const double z = tiga_pick_f64(a > 0.5, half, a * a), s = tiga_pick_f64(a > 0.5, tiga_root_f64(half), a);
+    const double w = s * tiga_arcsine_f64(z);
+    const double far = (0.7853981633974483 - s * 2.0) + (0.7853981633974483 - (w * 2.0 - 6.123233995736766e-17));
+    const double y = tiga_pick_f64(a > 0.5, far, s + w);
+    return tiga_of_bits_f64(tiga_to_bits_f64(y) | sign);
+}
+
+TIGA_FN double tiga_acos_f64(double x) {
+    const uint64_t sign = tiga_to_bits_f64(x) & 0x8000000000000000u;
+    const double a = tiga_of_bits_f64(tiga_to_bits_f64(x) ^ sign), half = (1.0 - a) * 0.5;
+    const double z = tiga_pick_f64(a > 0.5, half, a * a), s = tiga_pick_f64(a > 0.5, tiga_root_f64(half), a);
+    const double w = s * tiga_arcsine_f64(z), signed_w = tiga_of_bits_f64(tiga_to_bits_f64(w) ^ sign);
+    const double near = 1.5707963267948966 - (x + (signed_w - 6.123233995736766e-17));
+    const double left = 3.141592653589793 - (s * 2.0 + (w * 2.0 - 1.2246467991473532e-16)), right = (s + w) * 2.0;
+    return tiga_pick_f64(a > 0.5, tiga_pick_f64(x < 0.0, left, right), near);
+}
+
+TIGA_FN double tiga_arc_f64(double t) {
+    const double z = t * t, z2 = z * z, z4 = z2 * z2;
+    const double p3 =
+        z2 * (z * -0.006404828988738392 + 0.02031969383766741) + (z * -0.034608547697298715 + 0.04479453691788044);
+    const double p2 =
+        z2 * (z * -0.051989426726739535 + 0.05871890443952347) + (z * -0.06665451803441827 + 0.07692208822175983);
+    const double p1 =
+        z2 * (z * -0.09090903623440423 + 0.11111110916044191) + (z * -0.1428571428159839 + 0.199999999999562);
+    return t * z * (z * (z4 * (z4 * p3 + p2) + p1) - 0.3333333333333317);
+}
+
+TIGA_FN double tiga_atan_f64(double x) {
+    const uint64_t sign = tiga_to_bits_f64(x) & 0x8000000000000000u;
+    const double a = tiga_of_bits_f64(tiga_to_bits_f64(x) ^ sign);
+    const double above = tiga_pick_f64(a > 1.828125, tiga_all_f64(-1.0), a - 1.0);
+    const double below = tiga_pick_f64(a > 1.828125, a, a + 1.0);
+    const double t = tiga_pick_f64(a > 0.546875, above, a) / tiga_pick_f64(a > 0.546875, below, tiga_all_f64(1.0));
+    const double c1 = tiga_pick_f64(a > 1.828125, tiga_all_f64(2.0), tiga_all_f64(1.0));
+    const double c = tiga_pick_f64(a > 0.546875, c1, tiga_all_f64(0.0));
+    const double y = c * 0.7853981633974483 + (t + (tiga_arc_f64(t) + c * 3.061616997868383e-17));
+    return tiga_of_bits_f64(tiga_to_bits_f64(y) | sign);
+}
+
+TIGA_FN double tiga_atan2_f64(double y, double x) {
+    const uint64_t sign = tiga_to_bits_f64(y) & 0x8000000000000000u, left = tiga_to_bits_f64(x) & 0x8000000000000000u;
+    const double b = tiga_of_bits_f64(tiga_to_bits_f64(y) ^ sign), a = tiga_of_bits_f64(tiga_to_bits_f64(x) ^ left);
+    const double most = tiga_pick_f64(b > a, b, a), least = tiga_pick_f64(b > a, a, b), inf = tiga_all_f64(INFINITY);
+    const double one = tiga_pick_f64((most == inf) | (most == 0.0), tiga_all_f64(1.0), most);
+    const double low = tiga_pick_f64(most == inf, tiga_all_f64(0.0), least);
+    const double up = tiga_pick_f64(one > 1.0, tiga_all_f64(1.0), tiga_all_f64(18446744073709551616.0));
+    const double h = one * up, l = tiga_pick_f64(least == inf, tiga_all_f64(1.0), low) * up;
+    const double above = tiga_pick_f64(l > h * 0.546875, l * 0.5 - h * 0.5, l);
+    const double q = above / tiga_pick_f64(l > h * 0.546875, l * 0.5 + h * 0.5, h);
+    const double c1 = tiga_pick_f64(l > h * 0.546875, tiga_all_f64(1.0), tiga_all_f64(0.0));
+    const double c2 = tiga_pick_f64(b > a, 2.0 - c1, c1), c = tiga_pick_f64(left != 0u, 4.0 - c2, c2);
+    const double swap = tiga_pick_f64(b > a, tiga_all_f64(-0.0), tiga_all_f64(0.0));
+    const double t = tiga_of_bits_f64(tiga_to_bits_f64(q) ^ tiga_to_bits_f64(swap) ^ left);
+    const double r = c * 0.7853981633974483 + (t + (tiga_arc_f64(t) + c * 3.061616997868383e-17));
+    const double turned = tiga_of_bits_f64(tiga_to_bits_f64(r) | sign);
+    return tiga_pick_f64((x != x) | (y != y), x + y, turned);
+}
+
+TIGA_FN double tiga_both_exp_f64(double a, double way) {
+    const double b = tiga_pick_f64(a > 710.6, tiga_all_f64(710.6), a);
+    const double t = b * 1.4426950408889634 + 6755399441055744.0, n = t - 6755399441055744.0;
+    const double r = (b - n * 0.6931471805598903) - n * 5.497923018708371e-14, r2 = r * r, r4 = r2 * r2;
+    const double q3 = r2 * (r * 2.092508357465152e-09 + 2.5109777250857985e-08) +
+                      (r * 2.755724085658817e-07 + 2.7557242420674545e-06);
+    const double q2 =
+        r2 * (r * 2.480158736249237e-05 + 0.0001984126988751546) + (r * 0.001388888888886609 + 0.008333333333321266);
+    const double q1 = r2 * (r4 * q3 + q2) + (r * 0.0416666666666667 + 0.16666666666666677), p = r * q1 + 0.5;
+    const double s = tiga_of_bits_f64((tiga_to_bits_f64(t) - (0x4338000000000000u - 1021u)) << 52);
+    const double sp = s * (r + r2 * p);
+    return (s + (sp + way * 0.0625 / (s + sp))) * 2.0;
+}
+
+TIGA_FN double tiga_sinh_f64(double x) {
+    const uint64_t sign = tiga_to_bits_f64(x) & 0x8000000000000000u;
+    const double a = tiga_of_bits_f64(tiga_to_bits_f64(x) ^ sign), z = a * a, z2 = z * z;
+    const double p3 = z2 * 7.776600369785391e-13 + (z * 1.605665915963344e-10 + 2.5052130998806815e-08);
+    const double p1 =
+        z2 * (z * 2.75573191067564e-06 + 0.0001984126984159341) + (z * 0.008333333333332912 + 0.16666666666666669);
+    const double y = tiga_pick_f64(a < 1.0, a + a * z * (z2 * z2 * p3 + p1), tiga_both_exp_f64(a, tiga_all_f64(-1.0)));
+    return tiga_of_bits_f64(tiga_to_bits_f64(y) | sign);
+}
+
+TIGA_FN double tiga_cosh_f64(double x) {
+    return tiga_both_exp_f64(tiga_of_bits_f64(tiga_to_bits_f64(x) & 0x7fffffffffffffffu), tiga_all_f64(1.0));
+}
+
+TIGA_FN double tiga_hypot_f64(double x, double y) {
+    const double a = tiga_of_bits_f64(tiga_to_bits_f64(x) & 0x7fffffffffffffffu);
+    const double b = tiga_of_bits_f64(tiga_to_bits_f64(y) & 0x7fffffffffffffffu), most = tiga_pick_f64(b > a, b, a);
+    const double small = tiga_pick_f64(most < 0x1p-480, tiga_all_f64(0x1p+600), tiga_all_f64(1.0));
+    const double back = tiga_pick_f64(most < 0x1p-480, tiga_all_f64(0x1p-600), tiga_all_f64(1.0));
+    const double scale = tiga_pick_f64(most > 0x1p+480, tiga_all_f64(0x1p-560), small);
+    const double unscale = tiga_pick_f64(most > 0x1p+480, tiga_all_f64(0x1p+560), back);
+    const double as = a * scale, bs = b * scale, inf = tiga_all_f64(INFINITY);
+    const double r = tiga_root_f64(as * as + bs * bs) * unscale;
+    return tiga_pick_f64((a == inf) | (b == inf), inf, r);
+}
+
+TIGA_FN double tiga_power_f64(double a, double y) {
+    const double big = tiga_pick_f64(a < 2.2250738585072014e-308, a * 18014398509481984.0, a);
+    const uint64_t u = tiga_to_bits_f64(big) + (0x3ff0000000000000u - 0x3fe6a09e667f3bcdu);
+    const double bias =
+        tiga_pick_f64(a < 2.2250738585072014e-308, tiga_all_f64(4503599627371573.0), tiga_all_f64(4503599627371519.0));
+    const double k = tiga_of_bits_f64((u >> 52) | 0x4330000000000000u) - bias;
+    const double m = tiga_of_bits_f64((u & 0xfffffffffffffu) + 0x3fe6a09e667f3bcdu), f = m - 1.0, d = m + 1.0;
+    const double over = 1.0 / d, s = f * over, sh = tiga_high_f64(s), dh = tiga_high_f64(d);
+    const double sl = ((f - sh * dh) - sh * ((d - dh) + (m - (d - 1.0)))) * over;
+    const double zh = sh * sh, zl = sl * (sh + s), z = zh + zl, z2 = z * z;
+    const double p2 = z2 * 0.197954993064457 + (z * 0.19885120979955112 + 0.23080140406858124);
+    const double p1 = z2 * (z * 0.2727267645788526 + 0.3333333378090881) + (z * 0.4285714285514384 + 0.600000000000034);
+    const double x = zl + z2 * (z2 * z2 * p2 + p1), gh = tiga_high_f64(zh + x + 3.0), gl = x - ((gh - 3.0) - zh);
+    const double ph = sh * gh, pl = sl * gh + gl * s, p = tiga_high_f64(ph + pl), rest = pl - (p - ph);
+    const double c = p * 0.9617966860532761, low = p * 7.872699542894897e-09 + rest * 0.9617966939259756;
+    const double v = k + c, e = (c - (v - k)) + low, lh = tiga_high_f64(v + e), ll = (v - lh) + e;
+    const double most = tiga_pick_f64(y > 0x1p+65, tiga_all_f64(0x1p+65), y);
+    const double b = tiga_pick_f64(y < -0x1p+65, tiga_all_f64(-0x1p+65), most), bh = tiga_high_f64(b);
+    const double h = bh * lh, l = (b - bh) * lh + b * ll, w = h + l;
+    const double t = w + 6755399441055744.0, r = (h - (t - 6755399441055744.0)) + l, r2 = r * r, r4 = r2 * r2;
+    const double q3 = r * 4.436305763159132e-10 + 7.073582396546135e-09;
+    const double q2 = r2 * (r * 1.0178184657816244e-07 + 1.3215436592692718e-06) +
+                      (r * 1.5252733546819037e-05 + 0.00015403530454096115);
+    const double q1 =
+        r2 * (r * 0.0013333558146686206 + 0.009618129107596964) + (r * 0.05550410866482074 + 0.24022650695910122);
+    const double g = (r * 0.6931471805599453 + r2 * (r4 * (r4 * q3 + q2) + q1)) + 1.0;
+    const uint64_t n = tiga_to_bits_f64(t) - (0x4338000000000000u - 2046u), half = n >> 1;
+    const double r0 = g * tiga_of_bits_f64(half << 52) * tiga_of_bits_f64((n - half) << 52);
+    return tiga_pick_f64(w > 1025.0, tiga_all_f64(INFINITY), tiga_pick_f64(w < -1076.0, tiga_all_f64(0.0), r0));
+}
+
+TIGA_FN double tiga_pow_f64(double x, double y) {
+    const double a = tiga_of_bits_f64(tiga_to_bits_f64(x) & 0x7fffffffffffffffu);
+    const double b = tiga_of_bits_f64(tiga_to_bits_f64(y) & 0x7fffffffffffffffu);
+    const double t = tiga_pick_f64(b < 4503599627370496.0, b + 4503599627370496.0, b), none = tiga_all_f64(0.0);
+    const double whole = tiga_pick_f64((b < 4503599627370496.0) & (t - 4503599627370496.0 != b), none, t);
+    const double odd = tiga_pick_f64(b < 9007199254740992.0, whole, none), inf = tiga_all_f64(INFINITY);
+    const uint64_t sign = (tiga_to_bits_f64(odd) << 63) & tiga_to_bits_f64(x);
+    const double end = tiga_pick_f64(((a > 1.0) & (y > 0.0)) | ((a < 1.0) & (y < 0.0)), inf, none);
+    const double p = tiga_pick_f64((a == 0.0) | (a == inf), end, tiga_power_f64(a, y));
+    const double turned = tiga_of_bits_f64(tiga_to_bits_f64(p) ^ sign);
+    const double real = tiga_pick_f64((x < 0.0) & (a < inf) & (whole == 0.0), tiga_all_f64(NAN), turned);
+    const double known = tiga_pick_f64((x != x) | (y != y), x + y, real);
+    return tiga_pick_f64((x == 1.0) | (y == 0.0), tiga_all_f64(1.0), known);
 }

@@ -47,6 +47,9 @@ typedef struct unary_case {
     float (*want)(float x);
 } unary_case;
 
+static float two(ir_opcode code, float a, float b) {
+    return ir_eval(code, IR_F32, IR_F32, (ir_scalar_value[]){{.f = a}, {.f = b}}).f;
+}
 static float w_sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
 static float w_relu(float x) { return x > 0 || isnan(x) ? x : 0.0f; }
 static float w_leaky(float x) { return x > 0 ? x : 0.01f * x; }
@@ -63,15 +66,15 @@ static float w_clamp(float x) {
 static float w_p2(float x) { return x * x; }
 static float w_p3(float x) { return (x * x) * x; }
 static float w_p4(float x) { return (x * x) * (x * x); }
-static float w_p5(float x) { return powf(x, 5.0f); }
-static float w_half(float x) { return powf(x, 0.5f); }
+static float w_p5(float x) { return two(IR_POW, x, 5.0f); }
+static float w_half(float x) { return two(IR_POW, x, 0.5f); }
 static float w_third(float x) { return (1.0f / 3.0f) * x; }
 static float w_prec(float x) { return -(x * x) + 2.0f * x - x / 4.0f - 1.0f; }
-static float w_right(float x) { return powf(2.0f, powf(x, 2.5f)); }
+static float w_right(float x) { return two(IR_POW, 2.0f, two(IR_POW, x, 2.5f)); }
 static float w_rem(float x) { return fmodf(x, 1.5f); }
 static float w_logic(float x) { return !(x > 1.0f) && (x > -1.0f || x < -2.0f) ? 1.0f : 0.0f; }
 static float w_inf(float x) { return x > 0 ? INFINITY : -INFINITY; }
-static float w_atan2(float x) { return atan2f(x, 2.0f); }
+static float w_atan2(float x) { return two(IR_ATAN2, x, 2.0f); }
 
 static const unary_case UNARY[] = {
     {"sigmoid(dst.x)", w_sigmoid},

@@ -1,0 +1,11 @@
+# Functions of mathematics against MPFR, where it is installed: see exact_main.c.
+pkg_check_modules(MPFR IMPORTED_TARGET mpfr)
+if(MPFR_FOUND)
+  add_executable(exact_test ${CMAKE_CURRENT_LIST_DIR}/exact_main.c)
+  target_link_libraries(exact_test PRIVATE ir PkgConfig::MPFR m)
+  target_compile_options(exact_test PRIVATE ${TIGA_WARNINGS})
+  add_test(NAME math.exact COMMAND exact_test 50000)
+  set_tests_properties(math.exact PROPERTIES TIMEOUT 600 LABELS math)
+  add_test(NAME math.exact_long COMMAND exact_test 3000000)
+  set_tests_properties(math.exact_long PROPERTIES TIMEOUT 7200 LABELS long)
+endif()
