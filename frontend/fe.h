@@ -397,8 +397,6 @@ void fe_lower_program(fe_context *c, fe_decl *d);
 /* lower_grad.c, lower_vjp.c: gradients in programs, and of whole kernels and programs */
 ir_id fe_lower_grad(fe_lower *l, const fe_expr *e, const fe_expr **slots);
 ir_id fe_grad_member(fe_lower *l, ir_id tuple, const fe_expr *e);
-/* An operation before `end` that gradients do not go through yet; NULL: none. */
-const ir_op *fe_gradient_barrier(const ir_module *m, const ir_func *f, ir_id end);
 void fe_check_gradients(fe_context *c);
 void fe_lower_exports(fe_context *c);
 

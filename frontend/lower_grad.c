@@ -45,7 +45,7 @@ ir_id fe_lower_grad(fe_lower *l, const fe_expr *e, const fe_expr **slots) {
     for (size_t i = 0; i < n; i++) {
         const fe_expr *w = several ? slots[1]->args[i].value : slots[1];
         args[i + 2] = fe_lower_value(l, w, IR_NONE);
-        if (args[i + 2] && !ir_dtype_is_float(fe_type_at(l, args[i + 2])->dtype)) {
+        if (args[i + 2] && !ir_dtype_has_gradient(fe_type_at(l, args[i + 2])->dtype)) {
             not_differentiable(l, w, args[i + 2], "a gradient is with respect to floats");
             ok = false;
         }
@@ -101,24 +101,6 @@ static bool is_current(const fe_context *c, const ir_func *f) {
     return false; /* its program was lowered again */
 }
 
-/* From floats to 16-bit floats or complex numbers: left out silently, a part of the gradient would be missing. */
-const ir_op *fe_gradient_barrier(const ir_module *m, const ir_func *f, ir_id end) {
-    for (ir_id id = 1; id < end; id++) {
-        const ir_op *op = ir_at(f, id);
-        bool narrow = ir_dtype_is_half(op->type.dtype) || ir_dtype_is_complex(op->type.dtype);
-        for (uint32_t i = 0; narrow && i < op->n_args; i++) {
-            const ir_op *a = ir_at(f, op->args[i]);
-            if (ir_dtype_is_float(a->type.dtype) && a->code != IR_CONST && op->code != IR_CALL)
-                return op;
-        }
-        const ir_func *k = op->code == IR_CALL ? ir_func_find(m, ir_word(op, IR_ATTR_CALLEE), IR_LEVEL_KERNEL) : NULL;
-        const ir_op *inside = k ? fe_gradient_barrier(m, k, k->n_ops) : NULL;
-        if (inside)
-            return inside;
-    }
-    return NULL;
-}
-
 void fe_check_gradients(fe_context *c) {
     if (c->diags->n_errors)
         return;
@@ -126,13 +108,6 @@ void fe_check_gradients(fe_context *c) {
         const fe_gradient *g = &c->gradients[i];
         if (!is_current(c, g->f))
             continue;
-        const ir_op *barrier = fe_gradient_barrier(c->module, g->f, g->value + 1);
-        if (barrier) {
-            base_diag *no =
-                fe_report(c, FE_E0321, g->span, "no gradient goes through %s yet", ir_dtype_text(barrier->type.dtype));
-            fe_note_at(c, no, barrier->span, "a float becomes %s here", ir_dtype_text(barrier->type.dtype));
-            continue;
-        }
         if (g->may_miss || ir_grad_reaches(c->module, g->f, g->wrt, g->value))
             continue;
         base_diag *d = fe_report(c, FE_E0322, g->span, "the value does not depend on this");

@@ -38,7 +38,6 @@ static bool reaches_any(const vjp *v, size_t param) {
 
 static bool check_wrt(const vjp *v) {
     bool ok = true;
-    const ir_op *op = fe_gradient_barrier(v->c->module, v->d->func, v->d->func->n_ops);
     for (size_t i = 0; i < v->e->n_wrt; i++) {
         const fe_symbol *s = &v->e->wrt[i];
         size_t p = find_param(v->d, s->name);
@@ -50,14 +49,8 @@ static bool check_wrt(const vjp *v) {
         } else if (twice) {
             fe_report(v->c, FE_E0323, s->span, "'%s' stands here twice", s->name->text);
             ok = false;
-        } else if (!ir_dtype_is_float(v->d->func->params[p].type.dtype)) {
+        } else if (!ir_dtype_has_gradient(v->d->func->params[p].type.dtype)) {
             fe_report(v->c, FE_E0323, s->span, "'%s' holds no floats", s->name->text);
-            ok = false;
-        } else if (op) {
-            fe_note_at(
-                v->c,
-                fe_report(v->c, FE_E0323, s->span, "no gradient goes through %s yet", ir_dtype_text(op->type.dtype)),
-                op->span, "a float becomes %s here", ir_dtype_text(op->type.dtype));
             ok = false;
         } else if (!v->c->diags->n_errors && !reaches_any(v, p)) {
             fe_report(v->c, FE_E0322, s->span, "no result of '%s' depends on '%s'", v->d->name->text, s->name->text);
@@ -191,7 +184,7 @@ static void kernel_vjp(vjp *v) {
     for (size_t i = 0; i < k->n_params; i++)
         args[i] = add_param(v, k->params[i].name, program_type(v, &k->params[i].type, axis_of(k->params[i].role)));
     for (size_t i = 0; i < k->n_results; i++)
-        n += ir_dtype_is_float(k->results[i].type.dtype);
+        n += ir_dtype_has_gradient(k->results[i].type.dtype);
     ir_id call = ir_emit(&v->b, IR_CALL, ir_scalar(IR_TUPLE), args, k->n_params);
     ir_set_word(m, ir_at(v->f, call), IR_ATTR_CALLEE, k->name);
     ir_set_int(m, ir_at(v->f, call), IR_ATTR_GRAPH, 0);
@@ -199,7 +192,7 @@ static void kernel_vjp(vjp *v) {
         ir_type t = program_type(v, &k->results[i].type, k->results[i].type.space == IR_EDGE ? 2 : 0);
         if (k->n_results == 1)
             ir_at(v->f, call)->type = t;
-        if (!ir_dtype_is_float(t.dtype))
+        if (!ir_dtype_has_gradient(t.dtype))
             continue;
         ir_id r = call;
         if (k->n_results > 1) {
@@ -223,10 +216,10 @@ static void program_vjp(vjp *v) {
         if (ir_at(f, f->body.ops[i])->code == IR_PARAM)
             params[ir_int(ir_at(f, f->body.ops[i]), IR_ATTR_FIELD, 0)] = f->body.ops[i];
     for (size_t i = 0; i < n_results; i++)
-        n += ir_dtype_is_float(f->results[i].type.dtype);
+        n += ir_dtype_has_gradient(f->results[i].type.dtype);
     ir_erase(&f->body, f->body.n - 1);
     for (size_t i = 0; i < n_results; i++) {
-        if (!ir_dtype_is_float(f->results[i].type.dtype))
+        if (!ir_dtype_has_gradient(f->results[i].type.dtype))
             continue;
         outputs[at] = ret->args[i];
         outputs[n + at++] = add_cotangent(v, &f->results[i], f->results[i].type);

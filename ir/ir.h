@@ -52,6 +52,8 @@ size_t ir_dtype_bytes(ir_dtype t);
 bool ir_dtype_is_float(ir_dtype t);             /* f32 f64: those that are computed with */
 bool ir_dtype_is_half(ir_dtype t);              /* f16 bf16: stored; arithmetic is done in f32 */
 bool ir_dtype_is_complex(ir_dtype t);           /* c64 c128 */
+bool ir_dtype_has_gradient(ir_dtype t);         /* floats, 16-bit ones and complex ones too */
+ir_dtype ir_dtype_cotangent(ir_dtype t);        /* what its gradients are computed in: f32 for 16-bit floats, t for others */
 ir_dtype ir_dtype_part(ir_dtype t);             /* of a complex type f32 or f64; others as they are */
 bool ir_dtype_is_int(ir_dtype t);               /* integers, bool is none */
 void ir_dtype_limits(ir_dtype t, int64_t *least, int64_t *most); /* what .i of a value may be; not of f32 f64 */
@@ -272,7 +274,7 @@ ir_id ir_emit2(ir_builder *b, ir_opcode code, ir_type type, ir_id a, ir_id c);
 ir_id ir_emit3(ir_builder *b, ir_opcode code, ir_type type, ir_id a, ir_id c, ir_id d);
 ir_id ir_emit_const(ir_builder *b, ir_type type, ir_scalar_value v);
 ir_id ir_emit_i64(ir_builder *b, int64_t v);
-ir_id ir_emit_f(ir_builder *b, ir_type type, double v); /* a float constant of type.dtype */
+ir_id ir_emit_f(ir_builder *b, ir_type type, double v); /* a constant of type.dtype, floats and complex */
 ir_id ir_emit_dimsize(ir_builder *b, ir_dim d); /* const for a constant dimension */
 /* Elementwise with the result type worked out: broadcast shape, widest space, bool for comparisons. */
 ir_id ir_emit_elementwise(ir_builder *b, ir_opcode code, const ir_id *args, size_t n_args);

@@ -27,9 +27,13 @@ ir_id ir_emit_const(ir_builder *b, ir_type type, ir_scalar_value v) {
 ir_id ir_emit_i64(ir_builder *b, int64_t v) { return ir_emit_const(b, ir_scalar(IR_I64), (ir_scalar_value){.i = v}); }
 
 ir_id ir_emit_f(ir_builder *b, ir_type type, double v) {
-    BASE_CHECK(ir_dtype_is_float(type.dtype));
+    BASE_CHECK(ir_dtype_is_float(type.dtype) || ir_dtype_is_complex(type.dtype));
     ir_scalar_value x = {.i = 0};
-    if (type.dtype == IR_F32)
+    if (ir_dtype_is_complex(type.dtype)) {
+        ir_scalar_value re = {.d = v};
+        re = ir_eval(IR_CAST, IR_F64, ir_dtype_part(type.dtype), &re);
+        x = ir_complex(type.dtype, re, (ir_scalar_value){.i = 0});
+    } else if (type.dtype == IR_F32)
         x.f = (float)v;
     else
         x.d = v;

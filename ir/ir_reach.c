@@ -6,7 +6,7 @@
 #include <string.h>
 
 bool ir_grad_flows(const ir_func *f, const ir_op *op, uint32_t arg) {
-    return ir_dtype_is_float(op->type.dtype) && ir_dtype_is_float(ir_at(f, op->args[arg])->type.dtype);
+    return ir_dtype_has_gradient(op->type.dtype) && ir_dtype_has_gradient(ir_at(f, op->args[arg])->type.dtype);
 }
 
 typedef struct reach {
@@ -27,9 +27,9 @@ static bool reached(const reach *r, const ir_op *op) {
     if (op->code == IR_CALL && op->type.dtype != IR_TUPLE)
         return through_kernel(r, op, 0);
     if (op->code == IR_GET && ir_at(r->f, op->args[0])->code == IR_CALL)
-        return ir_dtype_is_float(op->type.dtype) &&
+        return ir_dtype_has_gradient(op->type.dtype) &&
                through_kernel(r, ir_at(r->f, op->args[0]), (size_t)ir_int(op, IR_ATTR_INDEX, 0));
-    if (op->code == IR_GET && !ir_dtype_is_float(op->type.dtype))
+    if (op->code == IR_GET && !ir_dtype_has_gradient(op->type.dtype))
         return false;
     bool tuple = op->type.dtype == IR_TUPLE || op->code == IR_GET;
     for (uint32_t i = 0; i < op->n_args; i++)
@@ -104,7 +104,7 @@ bool ir_grad_reaches_result(const ir_module *m, const ir_func *f, size_t param, 
         return true;
     for (ir_id id = 1; id < f->n_ops; id++) {
         const ir_op *op = ir_at(f, id);
-        r.from[id] = (op->code == IR_FIELD || op->code == IR_PARAM) && ir_dtype_is_float(op->type.dtype) &&
+        r.from[id] = (op->code == IR_FIELD || op->code == IR_PARAM) && ir_dtype_has_gradient(op->type.dtype) &&
                      (size_t)ir_int(op, IR_ATTR_FIELD, -1) == param;
     }
     walk(&r, &f->body);

@@ -30,6 +30,8 @@ bool ir_dtype_is_half(ir_dtype t) { return is_of(t, FAMILY_HALF); }
 bool ir_dtype_is_int(ir_dtype t) { return is_of(t, FAMILY_INT) || is_of(t, FAMILY_UINT); }
 
 bool ir_dtype_is_complex(ir_dtype t) { return is_of(t, FAMILY_COMPLEX); }
+bool ir_dtype_has_gradient(ir_dtype t) { return ir_dtype_is_float(t) || ir_dtype_is_half(t) || ir_dtype_is_complex(t); }
+ir_dtype ir_dtype_cotangent(ir_dtype t) { return ir_dtype_is_half(t) ? IR_F32 : t; }
 ir_dtype ir_dtype_part(ir_dtype t) { return t == IR_C64 ? IR_F32 : t == IR_C128 ? IR_F64 : t; }
 
 void ir_dtype_limits(ir_dtype t, int64_t *least, int64_t *most) {

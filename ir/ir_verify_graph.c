@@ -209,8 +209,8 @@ static bool check_grad(ir_check *c, const ir_op *op) {
     if (n < 1 || 2 * (uint64_t)n >= op->n_args)
         return ir_check_fail(c, "it takes outputs, as many cotangents, and values with respect to which");
     for (uint32_t i = 0; i < op->n_args; i++)
-        if (!ir_dtype_is_float(ir_check_arg(c, op, i)->type.dtype))
-            return ir_check_fail(c, "operand %u is no float tensor", i);
+        if (!ir_dtype_has_gradient(ir_check_arg(c, op, i)->type.dtype))
+            return ir_check_fail(c, "operand %u holds no floats", i);
     for (uint32_t i = 0; i < n; i++) {
         const ir_type *y = &ir_check_arg(c, op, i)->type, *ct = &ir_check_arg(c, op, (uint32_t)n + i)->type;
         if (y->dtype != ct->dtype || !ir_check_same_shape(c->f, y, ct))

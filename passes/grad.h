@@ -34,6 +34,8 @@ ir_id grad_op1(ir_builder *b, ir_opcode code, ir_id a);
 ir_id grad_op2(ir_builder *b, ir_opcode code, ir_id a, ir_id c);
 ir_id grad_select(ir_builder *b, ir_id c, ir_id x, ir_id y);
 ir_id grad_number(ir_builder *b, ir_id like, double x);
+ir_id grad_conj(ir_builder *b, ir_id v);               /* v itself when it is not complex */
+ir_id grad_cast(ir_builder *b, ir_dtype to, ir_id v);  /* v itself when it is of that type */
 ir_id grad_full(ir_builder *b, ir_id v, const ir_type *shape); /* v broadcast to the shape, where it is not yet */
 ir_id grad_newaxis(ir_builder *b, ir_id v, uint64_t axes);     /* v itself when axes is 0 */
 ir_id grad_fold_sum(ir_builder *b, ir_id v, uint64_t axes);    /* v itself when axes is 0 */
@@ -151,7 +153,8 @@ typedef struct grad_sweep {
 grad_sweep grad_sweep_new(grad *g, ir_builder *b);
 void grad_sweep_forward(grad_sweep *p, const ir_id *wrt, size_t n_wrt); /* finds what is active */
 bool grad_sweep_back(grad_sweep *p); /* after the cotangents of the outputs were given with grad_take */
-ir_id grad_result(grad_sweep *p, ir_id v); /* the cotangent of v in its full shape, zeros when nothing reached it */
+/* The cotangent of v in its full shape, zeros when nothing reached it. */
+ir_id grad_result(grad_sweep *p, ir_id v);
 void grad_take(grad_sweep *p, ir_id v, ir_id value); /* adds to the cotangent of v, when v is active */
 void grad_add(grad_sweep *p, ir_id *place, ir_id value);
 ir_id *grad_members(grad_sweep *p, ir_id tuple);

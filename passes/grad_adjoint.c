@@ -41,7 +41,7 @@ static void find_states(sweep *s, const ir_func *k, ir_id combine) {
     s->states[combine] = made;
     s->state_ct[combine] = base_arena_new_array(s->scratch, ir_id, made->n);
     for (size_t i = 0; i < made->n; i++)
-        s->active[combine] |= s->active[op->args[made->n + i]] && ir_dtype_is_float(ir_at(k, op->args[i])->type.dtype);
+        s->active[combine] |= s->active[op->args[made->n + i]] && ir_dtype_has_gradient(ir_at(k, op->args[i])->type.dtype);
 }
 
 /* Does value i of the state depend on what is lifted to it or, when it is mixed, to others? */
@@ -59,11 +59,11 @@ static void find_active(sweep *s, const ir_func *k, const bool *want) {
         ir_id id = k->body.ops[i];
         const ir_op *op = ir_at(k, id);
         if (op->code == IR_FIELD)
-            s->active[id] = want[ir_int(op, IR_ATTR_FIELD, 0)] && ir_dtype_is_float(op->type.dtype);
+            s->active[id] = want[ir_int(op, IR_ATTR_FIELD, 0)] && ir_dtype_has_gradient(op->type.dtype);
         if (op->code == IR_COMBINE)
             find_states(s, k, id);
         if (op->code == IR_GET)
-            s->active[id] = ir_dtype_is_float(op->type.dtype) &&
+            s->active[id] = ir_dtype_has_gradient(op->type.dtype) &&
                             reaches_state(s, k, op->args[0], (size_t)ir_int(op, IR_ATTR_INDEX, 0));
         for (uint32_t a = 0; op->code != IR_GET && op->code != IR_COMBINE && a < op->n_args; a++)
             s->active[id] = s->active[id] || (s->active[op->args[a]] && ir_grad_flows(k, op, a));
@@ -99,7 +99,9 @@ static void seed(sweep *s, grad_adjoint *a, const bool *given) {
         if (!given[i] || !s->active[v])
             continue;
         const char *name = alone ? "cotangent" : base_arena_printf(s->b.m->arena, "cotangent_%s", r->name);
-        a->cotangent[i] = add_param(s, name, edge ? IR_EDGE_FIELD : IR_DST, r->type);
+        ir_type type = r->type;
+        type.dtype = ir_dtype_cotangent(type.dtype);
+        a->cotangent[i] = add_param(s, name, edge ? IR_EDGE_FIELD : IR_DST, type);
         ir_id ct = read_param(s, a->cotangent[i], edge ? "edge" : "dst", edge ? IR_EDGE : IR_ROW);
         ir_op by = {.code = IR_FIELD, .type = r->type};
         take(s, v, &by, ct);

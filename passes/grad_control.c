@@ -67,7 +67,7 @@ static void list_outer(const grad_sweep *p, const ir_region *r, outer_values *u)
         const ir_op *op = ir_at(p->g->f, r->ops[i]);
         for (uint32_t k = 0; k < op->n_args; k++) {
             ir_id v = op->args[k];
-            if (u->seen[v] || !p->active[v] || !ir_dtype_is_float(ir_at(p->g->f, v)->type.dtype))
+            if (u->seen[v] || !p->active[v] || !ir_dtype_has_gradient(ir_at(p->g->f, v)->type.dtype))
                 continue;
             u->seen[v] = true;
             base_push(p->g->scratch, u->v, u->n, u->cap, v);

@@ -233,7 +233,7 @@ static ir_id state_of(const grad_states *s, ir_builder *b, size_t i) {
 static void give_alone(grad_sink *k, const grad_states *s, size_t i, ir_id ct) {
     ir_id value = ct, v = lifted(s, i), start = ir_at(s->f, s->id)->args[i];
     if (s->kind[i] == IR_KIND_PROD)
-        value = grad_product(k->b, v, grad_op2(k->b, IR_MUL, ct, start));
+        value = grad_product(k->b, v, grad_op2(k->b, IR_MUL, ct, grad_conj(k->b, start)));
     else if (s->kind[i] != IR_KIND_SUM)
         value = grad_extreme(k->b, grad_op2(k->b, IR_EQ, v, state_of(s, k->b, i)), v, ct);
     k->add(k->user, v, ir_at(s->f, s->id), value);

@@ -24,7 +24,7 @@ static bool collect(grad_sweep *p, const ir_region *r, const ir_region *stop, si
 }
 
 /* ---- forwards ---- */
-static bool is_float(const grad_sweep *p, ir_id v) { return ir_dtype_is_float(ir_at(p->g->f, v)->type.dtype); }
+static bool is_float(const grad_sweep *p, ir_id v) { return ir_dtype_has_gradient(ir_at(p->g->f, v)->type.dtype); }
 
 static bool member_depends(const grad_sweep *p, const ir_op *get) {
     const ir_op *tuple = ir_at(p->g->f, get->args[0]);
@@ -41,7 +41,7 @@ static bool member_depends(const grad_sweep *p, const ir_op *get) {
 
 static bool depends(const grad_sweep *p, const ir_op *op) {
     if (op->code == IR_GET)
-        return ir_dtype_is_float(op->type.dtype) && member_depends(p, op);
+        return ir_dtype_has_gradient(op->type.dtype) && member_depends(p, op);
     for (uint32_t i = 0; i < op->n_args; i++)
         if (p->active[op->args[i]] && (op->code == IR_CALL ? is_float(p, op->args[i]) : ir_grad_flows(p->g->f, op, i)))
             return true;
@@ -228,13 +228,15 @@ bool grad_expand(grad *g, ir_region *r, size_t at) {
     grad_sweep p = grad_sweep_new(g, &b);
     collect(&p, &g->f->body, r, at);
     grad_sweep_forward(&p, op->args + 2 * n, n_wrt);
-    for (uint32_t i = 0; i < n; i++)
-        grad_take(&p, op->args[i], op->args[n + i]);
+    for (uint32_t i = 0; i < n; i++) {
+        ir_id ct = op->args[n + i];
+        grad_take(&p, op->args[i], grad_cast(&b, ir_dtype_cotangent(ir_at(g->f, ct)->type.dtype), ct));
+    }
     if (!grad_sweep_back(&p))
         return false;
     ir_id *value = base_arena_new_array(g->scratch, ir_id, n_wrt);
     for (uint32_t i = 0; i < n_wrt; i++)
-        value[i] = grad_result(&p, op->args[2 * n + i]);
+        value[i] = grad_cast(&b, ir_at(g->f, op->args[2 * n + i])->type.dtype, grad_result(&p, op->args[2 * n + i]));
     replace(&p, r, at, value);
     return true;
 }

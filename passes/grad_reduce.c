@@ -28,10 +28,10 @@ ir_id grad_extreme(ir_builder *b, ir_id tied, ir_id v, ir_id ct) {
 ir_id grad_product(ir_builder *b, ir_id v, ir_id ct) {
     ir_id zero = grad_number(b, v, 0), one = grad_number(b, v, 1), is_zero = grad_op2(b, IR_EQ, v, zero);
     ir_id zeros = count(b, is_zero, v);
-    ir_id rest = grad_op2(b, IR_MUL, ct, reduce(b, IR_KIND_PROD, grad_select(b, is_zero, one, v)));
+    ir_id rest = grad_op2(b, IR_MUL, ct, grad_conj(b, reduce(b, IR_KIND_PROD, grad_select(b, is_zero, one, v))));
     ir_id none = grad_select(b, grad_op2(b, IR_EQ, zeros, zero), rest, zero);
     ir_id single = grad_select(b, grad_op2(b, IR_EQ, zeros, one), rest, zero);
-    return grad_select(b, is_zero, single, grad_op2(b, IR_DIV, none, v));
+    return grad_select(b, is_zero, single, grad_op2(b, IR_DIV, none, grad_conj(b, v)));
 }
 
 /* exp(score - log of the sum); an edge whose score is -inf takes no part. */

@@ -2,7 +2,10 @@
  *
  * Where the derivative does not exist the choice is: a tie of min and max is shared equally; abs and sign give 0 at 0;
  * floor, ceil, round and sign give 0 everywhere; exp gives 0 for a cotangent of 0 even where it overflows.  No
- * gradient goes through integers, bools and conditions. */
+ * gradient goes through integers, bools and conditions.
+ *
+ * The cotangent of a 16-bit float is f32.  That of a complex number z = x + y i is dL/dx + i dL/dy: through a holomorphic
+ * function it is multiplied by the conjugate of the derivative. */
 #include "passes/grad.h"
 
 #include <string.h>
@@ -19,7 +22,7 @@ ir_id grad_select(ir_builder *b, ir_id c, ir_id x, ir_id y) {
 }
 
 ir_id grad_number(ir_builder *b, ir_id like, double x) {
-    return ir_emit_f(b, ir_scalar(ir_at(b->f, like)->type.dtype), x);
+    return ir_emit_f(b, ir_scalar(ir_dtype_cotangent(ir_at(b->f, like)->type.dtype)), x);
 }
 
 ir_id grad_full(ir_builder *b, ir_id v, const ir_type *shape) {
@@ -55,6 +58,15 @@ ir_id grad_fold_sum(ir_builder *b, ir_id v, uint64_t axes) {
     ir_set_int(b->m, ir_at(b->f, id), IR_ATTR_AXES, (int64_t)axes);
     ir_set_word(b->m, ir_at(b->f, id), IR_ATTR_KIND, "sum");
     return id;
+}
+
+/* Of a complex number its conjugate, which is what cotangents are multiplied by; others as they are. */
+ir_id grad_conj(ir_builder *b, ir_id v) {
+    return ir_dtype_is_complex(ir_at(b->f, v)->type.dtype) ? grad_op1(b, IR_CONJ, v) : v;
+}
+
+ir_id grad_cast(ir_builder *b, ir_dtype to, ir_id v) {
+    return ir_at(b->f, v)->type.dtype == to ? v : ir_emit_cast(b, to, v);
 }
 
 /* ---- broadcasting, backwards ---- */
@@ -119,7 +131,7 @@ static void fold_rule(grad_sink *s, ir_id id, ir_id ct) {
         others = unfold(b, op, others);
         ir_id at_zero = grad_select(b, grad_op2(b, IR_EQ, zeros, one), others, zero);
         ir_id elsewhere = grad_select(b, grad_op2(b, IR_EQ, zeros, zero), grad_op2(b, IR_DIV, others, rest), zero);
-        value = grad_op2(b, IR_MUL, g, grad_select(b, is_zero, at_zero, elsewhere));
+        value = grad_op2(b, IR_MUL, g, grad_conj(b, grad_select(b, is_zero, at_zero, elsewhere)));
     }
     s->add(s->user, x, op, grad_full(b, value, shape));
 }
@@ -172,7 +184,24 @@ static ir_id truncated(ir_builder *b, ir_id q) {
 static ir_id divisor(ir_builder *b, ir_id y) {
     const ir_op *op = ir_at(b->f, y);
     bool degree = op->code == IR_CAST && ir_at(b->f, op->args[0])->code == IR_DEGREE;
-    return degree ? grad_op2(b, IR_MAX, y, grad_number(b, y, 1)) : y;
+    if (degree && ir_dtype_is_complex(op->type.dtype))
+        return ir_emit_cast(b, op->type.dtype, grad_op2(b, IR_MAX, op->args[0], ir_emit_i64(b, 1)));
+    return degree ? grad_op2(b, IR_MAX, y, grad_number(b, y, 1)) : grad_conj(b, y);
+}
+
+static ir_id part(ir_builder *b, ir_opcode code, ir_id v) {
+    ir_type t = ir_at(b->f, v)->type;
+    t.dtype = ir_dtype_part(t.dtype);
+    return ir_emit1(b, code, t, v);
+}
+
+/* The complex number of two parts, a float like ct in one of them and 0 in the other. */
+static ir_id complex_of(ir_builder *b, ir_id re, ir_id im) {
+    ir_id like = re ? re : im, zero = grad_number(b, like, 0);
+    ir_type t = ir_at(b->f, like)->type;
+    t.dtype = t.dtype == IR_F32 ? IR_C64 : IR_C128;
+    zero = grad_full(b, zero, &t);
+    return ir_emit2(b, IR_COMPLEX, t, re ? re : zero, im ? im : zero);
 }
 
 /* What a binary operation gives its first (arg = 0) or second operand. */
@@ -185,9 +214,11 @@ static ir_id binary(ir_builder *b, ir_id id, ir_id ct, uint32_t arg) {
     case IR_SUB:
         return arg ? neg(b, ct) : ct;
     case IR_MUL:
-        return mul(b, ct, arg ? x : y);
+        return mul(b, ct, grad_conj(b, arg ? x : y));
     case IR_DIV:
-        return arg ? neg(b, over(b, mul(b, ct, id), y)) : over(b, ct, divisor(b, y));
+        return arg ? neg(b, over(b, mul(b, ct, grad_conj(b, id)), grad_conj(b, y))) : over(b, ct, divisor(b, y));
+    case IR_COMPLEX:
+        return part(b, arg ? IR_IMAG : IR_REAL, ct);
     case IR_REM:
         return arg ? neg(b, mul(b, ct, truncated(b, over(b, x, y)))) : ct;
     case IR_POW:
@@ -259,6 +290,12 @@ static ir_id unary(ir_builder *b, ir_id id, ir_id ct) {
         ir_id bell = grad_op1(b, IR_EXP, neg(b, mul(b, x, x)));
         return mul(b, ct, mul(b, bell, grad_number(b, x, 1.1283791670955126)));
     }
+    case IR_CONJ:
+        return grad_conj(b, ct);
+    case IR_REAL:
+        return complex_of(b, ct, 0);
+    case IR_IMAG:
+        return complex_of(b, 0, ct);
     case IR_SIGN:
     case IR_FLOOR:
     case IR_CEIL:
@@ -292,7 +329,9 @@ void grad_rule(grad_sink *s, ir_id id, ir_id ct) {
         ct = grad_full(b, ct, &op->type);
         s->add(s->user, op->args[0], op, grad_fold_sum(b, ct, (uint64_t)ir_int(op, IR_ATTR_AXES, 0)));
     } else if (op->code == IR_CAST) {
-        s->add(s->user, op->args[0], op, ir_emit_cast(b, ir_at(b->f, op->args[0])->type.dtype, ct));
+        ir_dtype to = ir_dtype_cotangent(ir_at(b->f, op->args[0])->type.dtype);
+        bool from_real = ir_dtype_is_complex(op->type.dtype) && !ir_dtype_is_complex(to);
+        s->add(s->user, op->args[0], op, ir_emit_cast(b, to, from_real ? part(b, IR_REAL, ct) : ct));
     } else if (op->n_args == 1) {
         ir_id value = unary(b, id, ct);
         if (value)

@@ -33,6 +33,7 @@ static void slice_rule(grad_sink *s, const ir_op *op, ir_id ct) {
     ir_id parts[3];
     size_t n = 0;
     to.space = type_of(s, ct).space;
+    to.dtype = type_of(s, ct).dtype;
     if (begin)
         parts[n++] = zeros(s, to, axis, begin);
     parts[n++] = ct;
@@ -56,6 +57,7 @@ static void transpose_rule(grad_sink *s, const ir_op *op, ir_id ct) {
     char back[IR_MAX_RANK + 1] = {0};
     ir_type t = type_of(s, op->args[0]);
     t.space = type_of(s, ct).space;
+    t.dtype = type_of(s, ct).dtype;
     for (uint32_t i = 0; i < t.rank; i++)
         back[perm[i] - '0'] = (char)('0' + i);
     ir_id id = ir_emit1(s->b, IR_TRANSPOSE, t, ct);
@@ -94,11 +96,11 @@ static void matmul_rule(grad_sink *s, const ir_op *op, ir_id ct) {
     uint32_t last = op->type.rank - 1;
     ir_id rows = last ? grad_newaxis(b, ct, mask(last, last + 1)) : ct; /* in front it broadcasts by itself */
     if (s->wanted(s->user, op->args[0])) {
-        ir_id products = grad_op2(b, IR_MUL, rows, op->args[1]);
+        ir_id products = grad_op2(b, IR_MUL, rows, grad_conj(b, op->args[1]));
         s->add(s->user, op->args[0], op, grad_fold_sum(b, products, mask(last + 1, last + 2)));
     }
     if (s->wanted(s->user, op->args[1])) {
-        ir_id columns = grad_newaxis(b, op->args[0], mask(last + 1, last + 2));
+        ir_id columns = grad_newaxis(b, grad_conj(b, op->args[0]), mask(last + 1, last + 2));
         s->add(s->user, op->args[1], op, grad_fold_sum(b, grad_op2(b, IR_MUL, columns, rows), mask(0, last)));
     }
 }
@@ -110,6 +112,7 @@ void grad_shape_rule(grad_sink *s, ir_id id, ir_id ct) {
     case IR_RESHAPE: {
         ir_type t = type_of(s, op->args[0]);
         t.space = type_of(s, ct).space;
+        t.dtype = type_of(s, ct).dtype;
         s->add(s->user, op->args[0], op, ir_emit1(s->b, IR_RESHAPE, t, ct));
         return;
     }

@@ -225,6 +225,7 @@ static size_t add_result(part *p, const char *name, ir_id value, const ir_type *
     ir_func *f = p->b.f;
     ir_param r = {.name = unique(p, name), .role = IR_DST, .type = to_type(p, type), .span = p->b.span};
     r.type.space = space;
+    r.type.dtype = ir_at(p->b.f, value)->type.dtype; /* a gradient of 16-bit floats is f32 until it is returned */
     value = grad_full(&p->b, value, &r.type);
     base_push(p->b.m->arena, f->results, f->n_results, f->cap_results, r);
     base_push(p->s->scratch, p->results, p->n_results, p->cap_results, value);
@@ -443,6 +444,7 @@ static ir_id total(part *p, ir_id v, const ir_type *like) {
     ir_type full = to_type(p, like);
     v = grad_full(&p->b, as_row(p, v), &full);
     full.space = IR_UNIFORM;
+    full.dtype = ir_at(p->b.f, v)->type.dtype;
     ir_id id = ir_emit1(&p->b, IR_TOTAL, full, v);
     ir_set_word(p->b.m, ir_at(p->b.f, id), IR_ATTR_KIND, "sum");
     return id;

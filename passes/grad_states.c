@@ -20,7 +20,7 @@ static void mark_sources(const grad_states *s, ir_id v, bool through, bool *by, 
     seen[v] = true;
     for (size_t j = 0; j < 2 * s->n; j++)
         if (s->region->ops[j] == v)
-            by[j % s->n] = !through || ir_dtype_is_float(op->type.dtype);
+            by[j % s->n] = !through || ir_dtype_has_gradient(op->type.dtype);
     for (uint32_t a = 0; a < op->n_args; a++)
         if (!through || ir_grad_flows(s->f, op, a))
             mark_sources(s, op->args[a], through, by, seen);
@@ -224,6 +224,8 @@ static bool uses_outside(const grad_states *s) {
 const char *grad_states_refused(const grad_states *s) {
     bool any = false;
     for (size_t i = 0; i < s->n; i++) {
+        if (s->way[i] == GRAD_MIXED && ir_dtype_is_complex(ir_at(s->f, s->region->ops[i])->type.dtype))
+            return "mixes complex states";
         any |= is_mixed_float(s, i);
         if (!is_mixed_float(s, i))
             continue;

@@ -81,8 +81,8 @@ static size_t find_wrt(const vjp *v, size_t *wrt) {
     for (size_t p = 0; p < v->of->n_params; p++) {
         bool reaches = false;
         for (size_t i = 0; i < v->of->n_results; i++)
-            reaches |= ir_dtype_is_float(v->of->results[i].type.dtype) && ir_grad_reaches_result(v->m, v->of, p, i);
-        if (reaches && ir_dtype_is_float(v->of->params[p].type.dtype)) wrt[n++] = p;
+            reaches |= ir_dtype_has_gradient(v->of->results[i].type.dtype) && ir_grad_reaches_result(v->m, v->of, p, i);
+        if (reaches && ir_dtype_has_gradient(v->of->params[p].type.dtype)) wrt[n++] = p;
     }
     return n;
 }
@@ -92,7 +92,7 @@ ir_func *diff_add_vjp(ir_module *m, const ir_func *of) {
     const char *name = base_arena_printf(m->arena, "%s_vjp", of->name);
     size_t wrt[DIFF_MAX_ARRAYS], n_wrt = find_wrt(&v, wrt), n = 0, at = 0;
     ir_id results[4], args[8 + DIFF_MAX_ARRAYS], got[DIFF_MAX_ARRAYS];
-    for (size_t i = 0; i < of->n_results; i++) n += ir_dtype_is_float(of->results[i].type.dtype);
+    for (size_t i = 0; i < of->n_results; i++) n += ir_dtype_has_gradient(of->results[i].type.dtype);
     if (!n_wrt || of->n_params + n + 1 > DIFF_MAX_ARRAYS) return NULL;
     bool kernel = of->level == IR_LEVEL_KERNEL;
     v.f = kernel ? ir_func_new(m, name, IR_LEVEL_PROGRAM) : ir_func_clone(m, of, name);
@@ -101,7 +101,7 @@ ir_func *diff_add_vjp(ir_module *m, const ir_func *of) {
     if (kernel) call_kernel(&v, results);
     else take_program(&v, results);
     for (size_t i = 0; i < of->n_results; i++) {
-        if (!ir_dtype_is_float(of->results[i].type.dtype)) continue;
+        if (!ir_dtype_has_gradient(of->results[i].type.dtype)) continue;
         args[at] = results[i];
         args[n + at++] = add_param(&v, base_arena_printf(m->arena, "c%zu", i), ir_at(v.f, results[i])->type);
     }

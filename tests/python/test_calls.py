@@ -55,6 +55,18 @@ class Kinds(unittest.TestCase):
             with self.assertRaisesRegex((TypeError, ValueError), "fits c64"):
                 m.c64_sum(g, x=x, a=a)
 
+    def test_gradients_of_small_and_complex(self):
+        m = tg.compile("""
+kernel half(src x: f16, edge w: bf16) -> f16 { return reduce sum(edge.w * src.x) }
+kernel turn(src z: c64, param a: c64) -> c64 { return a * reduce sum(src.z) }
+export vjp half(x, w)
+export vjp turn(z, a)
+""")
+        dx, dw = m.half_vjp(triangle(), x=[1, 2, 3], w=[2, 3, 4, 5, 6], cotangent=[1, 0.5, 2])
+        self.assertEqual((dx, dw), ([12, 14, 3], [1, 3, 1, 2, 4]))
+        dz, da = m.turn_vjp(triangle(), z=[1, 1j, 2], a=2 + 1j, cotangent=[1j, 1, 0])  # times conj(a), conj(sum z): as in PyTorch
+        self.assertEqual((dz, da), ([1 + 2j, 2 - 1j, 1 + 2j], 2j))
+
     @needs_numpy
     def test_complex_of_numpy(self):
         g, m = triangle(), module()
