@@ -370,6 +370,11 @@ typedef struct fe_target {
     ir_id *values; /* NULL: the function returns them; else a program that is put into another one */
 } fe_target;
 
+typedef struct fe_grad_list { /* grad(value, (x, w)) */
+    ir_id id;
+    const fe_expr *wrt;
+} fe_grad_list;
+
 typedef struct fe_lower {
     fe_context *c;
     ir_builder b;
@@ -384,9 +389,8 @@ typedef struct fe_lower {
     unsigned depth;
     size_t n_graphs; /* programs: graph k has the symbols 3k (dst), 3k + 1 (src), 3k + 2 (edge) */
     bool *square; /* programs, by graph: src and dst are one dimension, always written as dst */
-    const fe_expr **grads; /* programs, by id of a grad with several members: their expressions */
-    ir_id *grad_ids;
-    size_t n_grads, cap_grads, cap_grad_ids;
+    fe_grad_list *grads; /* programs: the gradients of several values at once */
+    size_t n_grads, cap_grads;
     bool restart; /* programs: some `square` was found out only on the way */
 } fe_lower;
 
@@ -475,6 +479,7 @@ size_t fe_n_members(fe_lower *l, ir_id tuple); /* of a call or of a grad */
 ir_id fe_lower_kernel_call(fe_lower *l, const fe_expr *e, fe_decl *callee);
 
 /* lower_program_call.c */
+size_t fe_param_named(const fe_decl *d, const fe_name *name); /* SIZE_MAX: it has none of that name */
 ir_id fe_lower_program_call(fe_lower *l, const fe_expr *e, fe_decl *callee);
 
 #endif

@@ -70,9 +70,8 @@ ir_id fe_lower_grad(fe_lower *l, const fe_expr *e, const fe_expr **slots) {
     }
     if (!several)
         return first;
-    base_push(l->c->arena, l->grads, l->n_grads, l->cap_grads, slots[1]);
-    size_t n_ids = l->n_grads - 1;
-    base_push(l->c->arena, l->grad_ids, n_ids, l->cap_grad_ids, id);
+    fe_grad_list list = {id, slots[1]};
+    base_push(l->c->arena, l->grads, l->n_grads, l->cap_grads, list);
     return id;
 }
 
@@ -80,8 +79,8 @@ ir_id fe_lower_grad(fe_lower *l, const fe_expr *e, const fe_expr **slots) {
 ir_id fe_grad_member(fe_lower *l, ir_id tuple, const fe_expr *e) {
     fe_nearest near = {.wanted = e->name->text};
     for (size_t k = 0; k < l->n_grads; k++)
-        for (size_t i = 0; l->grad_ids[k] == tuple && i < l->grads[k]->n_args; i++) {
-            const fe_expr *w = l->grads[k]->args[i].value;
+        for (size_t i = 0; l->grads[k].id == tuple && i < l->grads[k].wrt->n_args; i++) {
+            const fe_expr *w = l->grads[k].wrt->args[i].value;
             if (w->kind != FE_EXPR_NAME)
                 continue;
             if (w->name == e->name)
@@ -94,20 +93,13 @@ ir_id fe_grad_member(fe_lower *l, ir_id tuple, const fe_expr *e) {
     return 0;
 }
 
-static bool is_current(const fe_context *c, const ir_func *f) {
-    for (size_t i = 0; i < c->module->n_funcs; i++)
-        if (c->module->funcs[i] == f)
-            return true;
-    return false; /* its program was lowered again */
-}
-
 void fe_check_gradients(fe_context *c) {
     if (c->diags->n_errors)
         return;
     for (size_t i = 0; i < c->n_gradients; i++) {
         const fe_gradient *g = &c->gradients[i];
-        if (!is_current(c, g->f))
-            continue;
+        if (ir_func_find(c->module, g->f->name, IR_LEVEL_PROGRAM) != g->f)
+            continue; /* its program was lowered again */
         if (g->may_miss || ir_grad_reaches(c->module, g->f, g->wrt, g->value))
             continue;
         base_diag *d = fe_report(c, FE_E0322, g->span, "the value does not depend on this");

@@ -45,9 +45,9 @@ static size_t next_graph(const call *k, size_t from) {
     return from;
 }
 
-static size_t param_named(const call *k, const fe_name *name) {
-    for (size_t i = 0; i < k->callee->n_params; i++)
-        if (k->callee->params[i].name == name)
+size_t fe_param_named(const fe_decl *d, const fe_name *name) {
+    for (size_t i = 0; i < d->n_params; i++)
+        if (d->params[i].name == name)
             return i;
     return SIZE_MAX;
 }
@@ -65,7 +65,7 @@ static void unknown_param(call *k, const fe_arg *a) {
 /* One argument; at: the parameter that it is for, or SIZE_MAX after a complaint. */
 static size_t match_one(call *k, const fe_arg *a, size_t *graph) {
     fe_context *c = k->l->c;
-    size_t at = a->name ? param_named(k, a->name) : *graph;
+    size_t at = a->name ? fe_param_named(k->callee, a->name) : *graph;
     if (a->name && at == SIZE_MAX) {
         unknown_param(k, a);
         return SIZE_MAX;

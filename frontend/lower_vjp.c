@@ -12,13 +12,6 @@ typedef struct vjp {
     ir_builder b;
 } vjp;
 
-static size_t find_param(const fe_decl *d, const fe_name *name) {
-    for (size_t i = 0; i < d->n_params; i++)
-        if (d->params[i].name == name)
-            return i;
-    return SIZE_MAX;
-}
-
 static bool no_such_param(const vjp *v, const fe_symbol *s) {
     fe_nearest near = {.wanted = s->name->text};
     for (size_t i = 0; i < v->d->n_params; i++)
@@ -40,7 +33,7 @@ static bool check_wrt(const vjp *v) {
     bool ok = true;
     for (size_t i = 0; i < v->e->n_wrt; i++) {
         const fe_symbol *s = &v->e->wrt[i];
-        size_t p = find_param(v->d, s->name);
+        size_t p = fe_param_named(v->d, s->name);
         bool twice = false;
         for (size_t k = 0; k < i; k++)
             twice |= v->e->wrt[k].name == s->name;
@@ -61,13 +54,6 @@ static bool check_wrt(const vjp *v) {
 }
 
 /* ---- parameters and results ---- */
-static bool name_taken(const ir_func *f, const char *name) {
-    for (size_t i = 0; i < f->n_params; i++)
-        if (!strcmp(f->params[i].name, name))
-            return true;
-    return false;
-}
-
 static ir_id add_param(vjp *v, const char *name, ir_type type) {
     ir_param p = {.name = name, .role = IR_PARAM_FIELD, .type = type, .span = v->b.span};
     base_push(v->c->arena, v->f->params, v->f->n_params, v->f->cap_params, p);
@@ -79,10 +65,7 @@ static ir_id add_param(vjp *v, const char *name, ir_type type) {
 static ir_id add_cotangent(vjp *v, const ir_param *result, ir_type type) {
     bool alone = v->d->n_results == 1 && !v->d->results[0].name;
     const char *want = alone ? "cotangent" : base_arena_printf(v->c->arena, "cotangent_%s", result->name);
-    const char *name = want;
-    for (unsigned n = 2; name_taken(v->f, name); n++)
-        name = base_arena_printf(v->c->arena, "%s_%u", want, n);
-    return add_param(v, name, type);
+    return add_param(v, ir_unused_name(v->c->module, v->f, want), type);
 }
 
 static void add_type(base_str *s, const ir_func *f, const ir_param *p) {
@@ -118,7 +101,7 @@ static void finish(vjp *v, const ir_id *outputs, size_t n, const ir_id *params) 
     ir_id *out = base_arena_new_array(v->c->arena, ir_id, n_wrt);
     memcpy(args, outputs, sizeof *args * 2 * n);
     for (size_t i = 0; i < n_wrt; i++)
-        args[2 * n + i] = params[find_param(v->d, v->e->wrt[i].name)];
+        args[2 * n + i] = params[fe_param_named(v->d, v->e->wrt[i].name)];
     ir_id grad = ir_emit(&v->b, IR_GRAD, ir_scalar(IR_TUPLE), args, 2 * n + n_wrt);
     ir_set_int(v->c->module, ir_at(v->f, grad), IR_ATTR_OUTPUTS, (int64_t)n);
     v->f->n_results = 0;
@@ -137,10 +120,9 @@ static void finish(vjp *v, const ir_id *outputs, size_t n, const ir_id *params) 
 
 /* ---- of a kernel ---- */
 static const char *graph_name(const vjp *v) {
-    const char *name = "g";
-    for (unsigned n = 1; name_taken(v->d->func, name); n++)
-        name = n == 1 ? "graph" : base_arena_printf(v->c->arena, "graph_%u", n);
-    return name;
+    const ir_func *k = v->d->func;
+    const char *name = ir_unused_name(v->c->module, k, "g");
+    return name[1] ? ir_unused_name(v->c->module, k, "graph") : name;
 }
 
 /* A type of the kernel in the program: the axis of the role in front (by symbol 0, 1, 2 of the program; -1: none). */

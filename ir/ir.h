@@ -53,15 +53,15 @@ bool ir_dtype_is_float(ir_dtype t);             /* f32 f64: those that are compu
 bool ir_dtype_is_half(ir_dtype t);              /* f16 bf16: stored; arithmetic is done in f32 */
 bool ir_dtype_is_complex(ir_dtype t);           /* c64 c128 */
 bool ir_dtype_has_gradient(ir_dtype t);         /* floats, 16-bit ones and complex ones too */
-ir_dtype ir_dtype_cotangent(ir_dtype t);        /* what its gradients are computed in: f32 for 16-bit floats, t for others */
-ir_dtype ir_dtype_part(ir_dtype t);             /* of a complex type f32 or f64; others as they are */
-bool ir_dtype_is_int(ir_dtype t);               /* integers, bool is none */
+ir_dtype ir_dtype_cotangent(ir_dtype t); /* what its gradients are computed in: f32 for 16-bit floats, t for others */
+ir_dtype ir_dtype_part(ir_dtype t); /* of a complex type f32 or f64; others as they are */
+bool ir_dtype_is_int(ir_dtype t); /* integers, bool is none */
 void ir_dtype_limits(ir_dtype t, int64_t *least, int64_t *most); /* what .i of a value may be; not of f32 f64 */
 bool ir_dtype_from_text(const char *text, size_t n, ir_dtype *out);
-ir_type ir_scalar(ir_dtype t);                  /* uniform, rank 0 */
+ir_type ir_scalar(ir_dtype t); /* uniform, rank 0 */
 bool ir_type_equal(const ir_type *a, const ir_type *b);
 bool ir_shape_equal(const ir_type *a, const ir_type *b); /* rank and dims only */
-const char *ir_space_text(ir_space s);          /* "uniform" "row" "edge" */
+const char *ir_space_text(ir_space s); /* "uniform" "row" "edge" */
 /* Right-aligned broadcast of two shapes into *out (dtype and space are not touched). A constant 1 stretches. */
 bool ir_broadcast(const ir_type *a, const ir_type *b, ir_type *out);
 
@@ -132,10 +132,10 @@ bool ir_kind_from_text(const char *text, ir_kind *out);
 /* A scalar of any dtype, in the member that fits; bool is 0 or 1 in .i. */
 typedef union ir_scalar_value {
     int64_t i; /* BOOL and integers; F16 BF16: the 16 bits */
-    float f;   /* F32 */
-    double d;  /* F64 */
-    float c[2];   /* C64: real and imaginary part */
-    double z[2];  /* C128 */
+    float f; /* F32 */
+    double d; /* F64 */
+    float c[2]; /* C64: real and imaginary part */
+    double z[2]; /* C128 */
 } ir_scalar_value;
 
 typedef enum ir_attr_key {
@@ -147,8 +147,8 @@ typedef enum ir_attr_key {
 
 typedef struct ir_attr {
     ir_attr_key key;
-    int64_t i;        /* INT, DIM */
-    double d;         /* FLOAT */
+    int64_t i; /* INT, DIM */
+    double d; /* FLOAT */
     const char *word; /* WORD */
     ir_scalar_value v; /* BITS, of the operation's dtype */
 } ir_attr;
@@ -168,7 +168,7 @@ typedef struct ir_op {
     ir_attr *attrs;
     uint32_t n_attrs;
     ir_region *region; /* LOOP class only */
-    base_span span;    /* where in the source text it came from */
+    base_span span; /* where in the source text it came from */
 } ir_op;
 
 /* ---- functions and modules -------------------------------------------------------------------------------------- */
@@ -179,9 +179,9 @@ typedef enum ir_role {
     IR_EDGE_FIELD,
     IR_PARAM_FIELD,
     IR_GRAPH_FIELD,
-    IR_OUT_ROW,    /* loop level: result, one per row (or unit) of the domain */
-    IR_OUT_EDGE,   /* loop level: result, one per edge */
-    IR_OUT_PARAM   /* loop level: result without a leading axis */
+    IR_OUT_ROW, /* loop level: result, one per row (or unit) of the domain */
+    IR_OUT_EDGE, /* loop level: result, one per edge */
+    IR_OUT_PARAM /* loop level: result without a leading axis */
 } ir_role;
 const char *ir_role_text(ir_role r); /* "src" "dst" "node" "edge" "param" "graph" "outrow" "outedge" "outparam" */
 bool ir_role_from_text(const char *text, ir_role *out);
@@ -202,10 +202,10 @@ typedef struct ir_func {
     const char *name;
     ir_level level;
     const char *signature; /* source text on one line, for reflection; may be NULL */
-    const char *symbol;    /* what emitters call it; NULL until the first of them has chosen */
-    bool exported;         /* written by the user (false: made by a pass) */
-    bool needs_square;     /* n_dst == n_src for its graphs */
-    const char **syms;     /* symbols of dimensions */
+    const char *symbol; /* what emitters call it; NULL until the first of them has chosen */
+    bool exported; /* written by the user (false: made by a pass) */
+    bool needs_square; /* n_dst == n_src for its graphs */
+    const char **syms; /* symbols of dimensions */
     size_t n_syms, cap_syms;
     ir_param *params;
     size_t n_params, cap_params;

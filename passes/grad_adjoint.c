@@ -41,7 +41,8 @@ static void find_states(sweep *s, const ir_func *k, ir_id combine) {
     s->states[combine] = made;
     s->state_ct[combine] = base_arena_new_array(s->scratch, ir_id, made->n);
     for (size_t i = 0; i < made->n; i++)
-        s->active[combine] |= s->active[op->args[made->n + i]] && ir_dtype_has_gradient(ir_at(k, op->args[i])->type.dtype);
+        s->active[combine] |=
+            s->active[op->args[made->n + i]] && ir_dtype_has_gradient(ir_at(k, op->args[i])->type.dtype);
 }
 
 /* Does value i of the state depend on what is lifted to it or, when it is mixed, to others? */

@@ -16,7 +16,8 @@
 #include <string.h>
 
 /* ---- copies of a body ---- */
-static void clone_ops(grad *g, ir_builder *b, const ir_region *r, ir_id *map, bool whole);
+typedef enum portion { WHOLE, WITH_WHILE, BARE } portion; /* without arguments and end; without `while` also */
+static void clone_ops(grad *g, ir_builder *b, const ir_region *r, ir_id *map, portion what);
 
 static ir_id clone_op(grad *g, ir_builder *b, ir_id id, ir_id *map) {
     const ir_op *op = ir_at(g->f, id);
@@ -30,16 +31,15 @@ static ir_id clone_op(grad *g, ir_builder *b, ir_id id, ir_id *map) {
         return copy;
     ir_region *outer = b->r;
     b->r = ir_at(g->f, copy)->region = ir_region_new(g->m);
-    clone_ops(g, b, op->region, map, true);
+    clone_ops(g, b, op->region, map, WHOLE);
     b->r = outer;
     return copy;
 }
 
-/* whole: with the arguments and the end of the region, and what may leave it. */
-static void clone_ops(grad *g, ir_builder *b, const ir_region *r, ir_id *map, bool whole) {
+static void clone_ops(grad *g, ir_builder *b, const ir_region *r, ir_id *map, portion what) {
     for (size_t i = 0; i < r->n; i++) {
         ir_opcode code = ir_at(g->f, r->ops[i])->code;
-        if (whole || (code != IR_ARG && code != IR_YIELD && code != IR_WHILE))
+        if (what == WHOLE || (code != IR_ARG && code != IR_YIELD && (what == WITH_WHILE || code != IR_WHILE)))
             map[r->ops[i]] = clone_op(g, b, r->ops[i], map);
     }
 }
@@ -147,11 +147,7 @@ static ir_id *body(rounds *r, const ir_id *in, ir_id *out, bool with_while) {
     ir_id *map = base_arena_new_array(r->g->scratch, ir_id, r->g->f->n_ops);
     for (size_t k = 0; k < r->n; k++)
         map[r->op->region->ops[k]] = in[k];
-    for (size_t i = 0; i < r->op->region->n; i++) {
-        ir_opcode code = ir_at(r->g->f, r->op->region->ops[i])->code;
-        if (code != IR_ARG && code != IR_YIELD && (with_while || code != IR_WHILE))
-            map[r->op->region->ops[i]] = clone_op(r->g, r->b, r->op->region->ops[i], map);
-    }
+    clone_ops(r->g, r->b, r->op->region, map, with_while ? WITH_WHILE : BARE);
     for (size_t k = 0; k < r->n; k++)
         out[k] = map[r->yield->args[k]] ? map[r->yield->args[k]] : r->yield->args[k];
     return map;
@@ -322,7 +318,7 @@ static bool sweep_arm(grad_sweep *p, const ir_op *old, const ir_id *given, const
     b->r = ir_at(g->f, arm)->region = ir_region_new(g->m);
     ir_id *map = base_arena_new_array(g->scratch, ir_id, g->f->n_ops);
     ir_id *out = base_arena_new_array(g->scratch, ir_id, u->n + 1);
-    clone_ops(g, b, old->region, map, false);
+    clone_ops(g, b, old->region, map, BARE);
     grad_sweep q = grad_sweep_new(g, b);
     for (size_t i = 0; i < b->r->n; i++)
         base_push(g->scratch, q.order, q.n, q.cap, b->r->ops[i]);

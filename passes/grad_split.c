@@ -37,21 +37,6 @@ typedef struct part { /* one kernel that is being cut out */
 static const ir_func *adjoint(const split *s) { return s->a->f; }
 
 /* ---- names and dimensions ---- */
-static const char *unique(part *p, const char *name) {
-    const ir_func *f = p->b.f;
-    const char *want = name;
-    for (unsigned n = 2;; n++) {
-        bool taken = false;
-        for (size_t i = 0; i < f->n_params; i++)
-            taken |= !strcmp(f->params[i].name, want);
-        for (size_t i = 0; i < f->n_results; i++)
-            taken |= !strcmp(f->results[i].name, want);
-        if (!taken)
-            return want;
-        want = base_arena_printf(p->b.m->arena, "%s_%u", name, n);
-    }
-}
-
 /* The sizes of the relation change places when it is turned. */
 static ir_dim to_dim(part *p, ir_dim d) {
     if (!ir_dim_is_sym(d))
@@ -89,7 +74,8 @@ static grad_from from_of(const split *s, uint32_t field) {
 
 static uint32_t add_param(part *p, const char *name, ir_role role, const ir_type *type, grad_from from) {
     ir_func *f = p->b.f;
-    ir_param q = {.name = unique(p, name), .role = role, .type = to_type(p, type), .span = p->b.span};
+    ir_param q = {
+        .name = ir_unused_name(p->b.m, p->b.f, name), .role = role, .type = to_type(p, type), .span = p->b.span};
     q.type.space = IR_UNIFORM;
     base_push(p->b.m->arena, f->params, f->n_params, f->cap_params, q);
     base_push(p->s->scratch, p->k->args, p->k->n_args, p->k->cap_args, from);
@@ -223,7 +209,8 @@ static part begin(split *s, grad_kernel *k, const char *what, bool turned) {
 
 static size_t add_result(part *p, const char *name, ir_id value, const ir_type *type, ir_space space) {
     ir_func *f = p->b.f;
-    ir_param r = {.name = unique(p, name), .role = IR_DST, .type = to_type(p, type), .span = p->b.span};
+    ir_param r = {
+        .name = ir_unused_name(p->b.m, p->b.f, name), .role = IR_DST, .type = to_type(p, type), .span = p->b.span};
     r.type.space = space;
     r.type.dtype = ir_at(p->b.f, value)->type.dtype; /* a gradient of 16-bit floats is f32 until it is returned */
     value = grad_full(&p->b, value, &r.type);
