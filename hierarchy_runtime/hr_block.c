@@ -53,20 +53,86 @@ static tiga_status take(tiga_context *ctx, hr_block *b, bool zero, const char *w
     }
 }
 
+/* ---- memory that goes from an evicted value to the one it makes room for ---- */
+
+enum { SPARE_FROM = 1 << 20 };
+
+static hr_memory *begin_allocating(tiga_execution *e, int32_t tier) {
+    if (e->options.eviction != TIGA_EVICT_LRU || tier != TIGA_TIER_HOST)
+        return NULL;
+    hr_memory *m = hr_memory_of(NULL, e);
+    if (m) {
+        pthread_mutex_lock(&m->lock);
+        m->n_allocating++;
+        pthread_mutex_unlock(&m->lock);
+    }
+    return m;
+}
+
+static void end_allocating(hr_memory *m) {
+    if (!m)
+        return;
+    void *spare = NULL;
+    pthread_mutex_lock(&m->lock);
+    if (--m->n_allocating == 0) {
+        spare = m->spare;
+        m->spare = NULL;
+    }
+    pthread_mutex_unlock(&m->lock);
+    rt_mem_free(spare);
+}
+
+static void *take_spare(hr_memory *m, int64_t bytes, bool zero) {
+    void *spare = NULL;
+    pthread_mutex_lock(&m->lock);
+    if (m->spare && m->spare_bytes >= bytes && m->spare_bytes - bytes <= bytes / 8) {
+        spare = m->spare;
+        m->spare = NULL;
+    }
+    pthread_mutex_unlock(&m->lock);
+    if (spare && zero)
+        memset(spare, 0, (size_t)bytes);
+    return spare;
+}
+
+void hr_block_hand_over(hr_block *b) {
+    hr_memory *m = b->account && b->tier == TIGA_TIER_HOST ? (hr_memory *)b->account->room : NULL;
+    if (m && b->bytes >= SPARE_FROM) {
+        pthread_mutex_lock(&m->lock);
+        if (m->n_allocating > 0 && !m->spare) {
+            m->spare = b->data;
+            m->spare_bytes = b->bytes;
+            b->data = NULL;
+        }
+        pthread_mutex_unlock(&m->lock);
+    }
+    hr_block_fini(b);
+}
+
+/* Charged memory: the spare if it fits. */
+static tiga_status charge_and_take(tiga_context *ctx, hr_block *b, int flags, const char *what) {
+    hr_memory *m = flags & HR_CHARGED ? NULL : begin_allocating(b->account, b->tier);
+    tiga_status status = flags & HR_CHARGED ? TIGA_OK : rt_charge(ctx, b->account, b->tier, b->bytes, what);
+    bool charged = status == TIGA_OK;
+    if (charged && m)
+        b->data = take_spare(m, b->bytes, flags & HR_ZERO);
+    if (charged && !b->data)
+        status = take(ctx, b, flags & HR_ZERO, what);
+    if (charged && status != TIGA_OK)
+        rt_discharge(b->account, b->tier, b->bytes);
+    end_allocating(m);
+    return status;
+}
+
 tiga_status hr_block_new(tiga_context *ctx, tiga_execution *e, int32_t tier, int64_t bytes, int flags, const char *what,
                          hr_block *out) {
     memset(out, 0, sizeof *out);
     if (bytes < 0 || tier < 0 || tier >= TIGA_TIERS)
         return rt_fail(ctx, TIGA_E_ARGUMENT, "%s: %lld bytes in tier %d", what, (long long)bytes, (int)tier);
-    tiga_status status = flags & HR_CHARGED ? TIGA_OK : rt_charge(ctx, e, tier, bytes, what);
+    hr_block b = {.account = e, .tier = tier, .bytes = bytes};
+    tiga_status status = charge_and_take(ctx, &b, flags, what);
     if (status != TIGA_OK)
         return status;
-    hr_block b = {.account = e, .tier = tier, .bytes = bytes};
-    status = take(ctx, &b, flags & HR_ZERO, what);
-    if (status != TIGA_OK) {
-        rt_discharge(e, tier, bytes);
-        return status;
-    }
     tiga_execution_retain(e);
     *out = b;
     return TIGA_OK;

@@ -41,7 +41,8 @@ typedef struct hr_spill {
     int fd;      /* -1: not opened yet */
     bool direct; /* O_DIRECT: offsets, lengths and addresses are multiples of HR_UNIT */
     int64_t end; /* of the file */
-    int64_t n_live; /* extents given out */
+    int64_t n_live, live_bytes; /* extents given out */
+    int64_t kept_bytes; /* of free ones that still have blocks of the disk */
     hr_extent *free; /* by place, never adjacent */
     int64_t n_free, cap_free;
 } hr_spill;
@@ -66,6 +67,9 @@ typedef enum hr_block_flag { HR_ZERO = 1, HR_CHARGED = 2 } hr_block_flag; /* CHA
 tiga_status hr_block_new(tiga_context *ctx, tiga_execution *e, int32_t tier, int64_t bytes, int flags, const char *what,
                          hr_block *out);
 void hr_block_fini(hr_block *b); /* no block is fine */
+/* The same, but the memory of a block on the host goes to who is allocating in this account, if it is worth it: pages that
+ * are mapped already cost half the time of a restore.  Without the lock. */
+void hr_block_hand_over(hr_block *b);
 
 /* ---- hr_transfer.c ---- */
 /* All bytes of `from` to `to`, of equal size.  E_FILE, E_FORMAT (a checksum), E_MEMORY. */
@@ -77,6 +81,14 @@ typedef struct hr_reading { /* of a part of any file into memory */
     const char *path;
 } hr_reading;
 tiga_status hr_transfer_read(tiga_context *ctx, const hr_reading *r, void *to, int64_t n_bytes, const char *what);
+typedef struct hr_writing { /* to a part of any file */
+    int fd; /* O_DIRECT; `at` is a multiple of HR_UNIT, and the last unit is filled with zeros */
+    int64_t at;
+    uint64_t *sums;
+    const char *path;
+} hr_writing;
+tiga_status hr_transfer_write(tiga_context *ctx, const hr_writing *w, const void *from, int64_t n_bytes,
+                              const char *what);
 
 /* ---- hr_worker.c: jobs in order, on one thread that lives while there are some ---- */
 typedef struct hr_job {
@@ -103,6 +115,9 @@ typedef struct hr_memory {
     tiga_buffer *oldest, *newest; /* idle and resident: by last use */
     int64_t idle_bytes[TIGA_TIERS];
     int64_t n_moving_out;
+    int n_allocating; /* that may evict */
+    void *spare; /* memory of a value just evicted; NULL when nobody allocates */
+    int64_t spare_bytes;
     int64_t evictions, restores, spills;
     hr_spill spill;
     hr_worker worker;

@@ -72,7 +72,7 @@ static void exchange(tiga_buffer *b, hr_block here, hr_block away) {
     b->here = here;
     b->away = away;
     pthread_mutex_unlock(&b->memory->lock);
-    hr_block_fini(&old_here);
+    hr_block_hand_over(&old_here);
     hr_block_fini(&old_away);
 }
 

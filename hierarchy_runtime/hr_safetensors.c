@@ -122,7 +122,8 @@ tiga_status hr_safetensors_header(tiga_context *ctx, const hr_layout *l, base_st
     for (int i = 0; i < l->n; i++)
         put_tensor(out, l, l->order[i]);
     base_str_add(out, "}");
-    while (!out->failed && out->len % 64)
+    size_t unit = l->n_pages > l->n ? HR_UNIT : 64; /* large ones can be written with O_DIRECT */
+    while (!out->failed && out->len % unit)
         base_str_add(out, " ");
     if (out->failed)
         return rt_fail(ctx, TIGA_E_MEMORY, "tiga_save: out of memory");

@@ -1,9 +1,13 @@
 /* Snapshots as written: data page by page, checksummed on the way, the header last, and all of it under a temporary name
- * until it is on the disk.  Wider elements come first, so that each tensor is aligned to its own. */
+ * until it is on the disk.  Wider elements come first, so that each tensor is aligned to its own.
+ *
+ * Large dense tensors that begin at a whole unit of the file (the first one does) are written with O_DIRECT by several
+ * threads; the zeros behind the last one's end are written over by the next tensor, or cut off. */
 #include "hierarchy_runtime/hr_memory.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,6 +19,8 @@ typedef struct saving {
     hr_layout layout;
     base_str header;
     uint64_t *sums; /* [n_pages], by place */
+    const char *path;
+    int direct; /* the same file with O_DIRECT; -1: not open */
     int64_t flushed, written; /* of the file */
     tiga_status status; /* of what is no system call */
 } saving;
@@ -121,6 +127,11 @@ static bool write_view(saving *v, int fd, int i, const char *data, char *stage, 
     const tiga_tensor_view *t = &v->layout.tensors[i];
     int64_t bytes = v->layout.bytes[i], at = (int64_t)v->header.len + v->layout.at[i];
     gather g = {.t = t, .base = data, .size = tiga_dtype_bytes(t->dtype)};
+    if (!t->strides && v->direct >= 0 && bytes >= HR_PAGE && at % HR_UNIT == 0) {
+        hr_writing w = {.fd = v->direct, .at = at, .sums = sums, .path = v->path};
+        v->status = hr_transfer_write(v->ctx, &w, data, bytes, t->name);
+        return v->status == TIGA_OK;
+    }
     for (int64_t page = 0; page < hr_pages(bytes); page++) {
         int64_t n = hr_page_bytes(bytes, page);
         const char *from = data + page * HR_PAGE;
@@ -153,6 +164,45 @@ static bool write_tensor(saving *v, int fd, int i, char *stage, uint64_t *sums) 
     return good;
 }
 
+static int64_t file_bytes(const saving *v) {
+    int64_t n = (int64_t)v->header.len;
+    for (int i = 0; i < v->layout.n; i++)
+        n += v->layout.bytes[i];
+    return n;
+}
+
+/* Room for all of it at once: a full disk is seen before any work, and threads write side by side.  false: errno. */
+static bool reserve(int fd, int64_t n_bytes) {
+    int e;
+    do {
+        if (base_file_injected())
+            e = errno;
+        else
+            e = fallocate(fd, 0, 0, n_bytes) == 0 ? 0 : errno;
+    } while (e == EINTR);
+    errno = e;
+    return e == 0 || e == EOPNOTSUPP || e == ENOSYS;
+}
+
+static void open_direct(saving *v, int fd) {
+    v->direct = -1;
+#ifdef O_DIRECT
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    if (v->layout.n_pages > v->layout.n && !base_file_injected())
+        v->direct = open(path, O_WRONLY | O_DIRECT | O_CLOEXEC); /* not to be had: the page cache does */
+#else
+    (void)fd;
+#endif
+}
+
+/* The header, and nothing behind the last tensor. */
+static bool finish_file(saving *v, int fd) {
+    hr_safetensors_seal(&v->header, v->sums, v->layout.n_pages);
+    return base_file_pwrite_all(fd, v->header.data, v->header.len, 0, 1) && !base_file_injected() &&
+           ftruncate(fd, file_bytes(v)) == 0;
+}
+
 static bool fill(void *user, int fd) {
     saving *v = user;
     uint64_t *sums = v->sums;
@@ -160,18 +210,21 @@ static bool fill(void *user, int fd) {
     bool good = stage != NULL;
     if (!good)
         errno = ENOMEM;
+    good = good && reserve(fd, file_bytes(v));
+    int saved = errno;
+    open_direct(v, fd);
+    errno = saved;
     for (int k = 0; good && k < v->layout.n; k++) {
         int i = v->layout.order[k];
         good = write_tensor(v, fd, i, stage, sums);
         sums += hr_pages(v->layout.bytes[i]);
     }
-    int saved = errno;
+    saved = errno;
     base_free(stage);
+    if (v->direct >= 0)
+        close(v->direct);
     errno = saved;
-    if (!good)
-        return false;
-    hr_safetensors_seal(&v->header, v->sums, v->layout.n_pages);
-    return base_file_pwrite_all(fd, v->header.data, v->header.len, 0, 1);
+    return good && finish_file(v, fd);
 }
 
 static tiga_status write_file(saving *v, const char *path, bool keep) {
@@ -192,7 +245,7 @@ static tiga_status write_file(saving *v, const char *path, bool keep) {
 tiga_status tiga_save(tiga_context *ctx, const char *path, const tiga_tensor_view *tensors, int n, int overwrite) {
     if (!ctx || !path || n < 0 || (n && !tensors))
         return rt_fail(ctx, TIGA_E_ARGUMENT, "tiga_save: an argument is NULL, or a count negative");
-    saving v = {.ctx = ctx, .layout = {.tensors = tensors, .n = n}};
+    saving v = {.ctx = ctx, .path = path, .direct = -1, .layout = {.tensors = tensors, .n = n}};
     tiga_status status = make_layout(ctx, &v.layout);
     if (status == TIGA_OK)
         status = hr_safetensors_header(ctx, &v.layout, &v.header);

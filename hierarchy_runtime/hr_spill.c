@@ -1,6 +1,7 @@
 /* The spill file of an account: one file without a name, so it vanishes with the process however that ends.  Values lie in
- * extents of whole units; which parts are free is known in memory only.  A free part of a MiB or more is given back to
- * the disk at once (a hole), all of them when the file is empty.
+ * extents of whole units; which parts are free is known in memory only.  Free parts keep their blocks for the next value as
+ * long as they are few (64 MiB and a quarter of what is in use); beyond that they are given back to the disk as holes, and all
+ * of them when the file is empty.
  *
  * O_DIRECT where the file system has it: a write has reached the disk before the memory is given up, so an error is seen
  * while the value is still there, and the page cache is left to others. */
@@ -12,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PUNCH_FROM = 1 << 20 };
+enum { KEEP_BYTES = 64 << 20 };
 
 void hr_spill_init(hr_spill *s) {
     memset(s, 0, sizeof *s);
@@ -133,19 +134,19 @@ static bool allocate(hr_spill *s, int64_t at, int64_t n) {
     return e == 0;
 }
 
-static void free_space(hr_spill *s, int64_t at, int64_t n) {
+/* Failing, the space is used again later. */
+static void free_space(hr_spill *s) {
     if (s->n_live == 0 && ftruncate(s->fd, 0) == 0) {
-        s->end = 0;
-        s->n_free = 0;
+        s->end = s->n_free = s->kept_bytes = 0;
         return;
     }
+    if (s->kept_bytes <= KEEP_BYTES + s->live_bytes / 4)
+        return;
 #ifdef FALLOC_FL_PUNCH_HOLE
-    if (n >= PUNCH_FROM) /* failing, the space is used again later */
-        (void)fallocate(s->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at, n);
-#else
-    (void)at;
-    (void)n;
+    for (int64_t i = 0; i < s->n_free; i++)
+        (void)fallocate(s->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, s->free[i].at, s->free[i].n);
 #endif
+    s->kept_bytes = 0;
 }
 
 static void add_free(hr_spill *s, int64_t at, int64_t n) {
@@ -185,7 +186,9 @@ static bool take(hr_spill *s, int64_t n, int64_t *at) {
         s->free[gap].n -= n;
         if (s->free[gap].n == 0)
             remove_free(s, gap);
+        s->kept_bytes = s->kept_bytes > n ? s->kept_bytes - n : 0;
     }
+    s->live_bytes += n;
     s->n_live++;
     return true;
 }
@@ -206,7 +209,9 @@ void hr_spill_give(hr_spill *s, int64_t at, int64_t n_bytes) {
     pthread_mutex_lock(&s->lock);
     int64_t n = rounded(n_bytes);
     s->n_live--;
+    s->live_bytes -= n;
+    s->kept_bytes += n;
     add_free(s, at, n);
-    free_space(s, at, n);
+    free_space(s);
     pthread_mutex_unlock(&s->lock);
 }

@@ -18,7 +18,7 @@ typedef struct transfer {
     uint64_t *sums; /* written */
     const uint64_t *check; /* when reading; NULL: not checked */
     size_t unit; /* 1, or HR_UNIT under O_DIRECT */
-    bool write;
+    bool write, sync;
     _Atomic int64_t next;
     _Atomic int error; /* errno of the first failure */
     _Atomic int64_t bad; /* page whose checksum is wrong, and one */
@@ -107,7 +107,7 @@ static int sync_data(int fd) {
 
 static tiga_status finish(tiga_context *ctx, transfer *t, const char *path, const char *what) {
     int error = atomic_load(&t->error);
-    if (!error && t->write && t->unit == 1) /* an error of the disk is wanted now, not when the memory is gone */
+    if (!error && t->sync) /* an error of the disk is wanted now, not when the memory is gone */
         error = sync_data(t->fd);
     errno = error;
     if (error == ENOMEM)
@@ -133,7 +133,8 @@ static tiga_status file_transfer(tiga_context *ctx, const hr_block *disk, char *
                   .sums = disk->sums,
                   .check = disk->sums,
                   .unit = disk->spill->direct ? HR_UNIT : 1,
-                  .write = write};
+                  .write = write,
+                  .sync = write && !disk->spill->direct};
     run(&t);
     return finish(ctx, &t, hr_spill_folder(disk->account), what);
 }
@@ -182,4 +183,17 @@ tiga_status hr_transfer_read(tiga_context *ctx, const hr_reading *r, void *to, i
     transfer t = {.memory = to, .bytes = n_bytes, .fd = r->fd, .at = r->at, .check = r->sums, .unit = 1};
     run(&t);
     return finish(ctx, &t, r->path, what);
+}
+
+tiga_status hr_transfer_write(tiga_context *ctx, const hr_writing *w, const void *from, int64_t n_bytes,
+                              const char *what) {
+    transfer t = {.memory = (char *)from,
+                  .bytes = n_bytes,
+                  .fd = w->fd,
+                  .at = w->at,
+                  .sums = w->sums,
+                  .unit = HR_UNIT,
+                  .write = true};
+    run(&t);
+    return finish(ctx, &t, w->path, what);
 }

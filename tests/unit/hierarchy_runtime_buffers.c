@@ -198,6 +198,32 @@ Test(buffers, a_full_disk_tier_is_an_error_and_the_value_stays) {
     end(&t);
 }
 
+/* The memory of what is evicted goes to what it makes room for: zeroed if it is new, and nothing is kept beyond that. */
+Test(buffers, memory_is_handed_over_clean) {
+    bench t;
+    begin(&t, 5000000, -1, TIGA_EVICT_LRU);
+    tiga_context *ctx = t.ctx;
+    static const int64_t sizes[] = {2000000, 1900000, 1100000, 4000000, 2000000, 1990000};
+    tiga_buffer *b[6];
+    for (int i = 0; i < 6; i++) {
+        OK(tiga_buffer_new(ctx, "b", TIGA_TIER_HOST, sizes[i], &b[i]));
+        tiga_pin p;
+        OK(tiga_buffer_pin(ctx, b[i], TIGA_READ, &p));
+        for (int64_t k = 0; k < sizes[i]; k++)
+            cr_assert_eq(((char *)p.data)[k], 0);
+        tiga_buffer_unpin(&p);
+        OK(fill(ctx, b[i], (uint64_t)i + 1));
+        cr_assert(b[i]->memory->spare == NULL && b[i]->memory->n_allocating == 0);
+    }
+    for (int i = 0; i < 12; i++) {
+        expect(ctx, b[i % 6], (uint64_t)(i % 6) + 1);
+        cr_assert(b[0]->memory->spare == NULL && report(t.run).live[0] <= 5000000);
+    }
+    for (int i = 0; i < 6; i++)
+        tiga_buffer_free(b[i]);
+    end(&t);
+}
+
 /* ---- damage ---- */
 
 Test(buffers, every_flipped_byte_of_a_spilled_value_is_reported) {

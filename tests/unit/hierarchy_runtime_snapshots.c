@@ -434,3 +434,33 @@ Test(snapshots, values_by_name) {
     cr_assert_eq(system(command), 0);
     end(&t);
 }
+
+/* More than a page each, of sizes that O_DIRECT does not like, from memory that it does not like; also where there is none. */
+Test(snapshots, large_tensors_follow_each_other, .timeout = 120) {
+    bench t;
+    begin(&t, -1, TIGA_EVICT_ERROR);
+    tiga_context *ctx = t.ctx;
+    static const int64_t sizes[] = {8 * HR_PAGE, 3 * HR_PAGE + 5, 2 * HR_PAGE + 1, HR_PAGE, 4096, 1, HR_PAGE + 4095};
+    enum { N = 7 };
+    static const char *const names[N] = {"a", "b", "c", "d", "e", "f", "g"};
+    unsigned char *data = malloc(10 * HR_PAGE);
+    for (int64_t i = 0; i < 10 * HR_PAGE; i++)
+        data[i] = pattern(8, i) | 1;
+    for (int first = 0; first < N; first++)
+        for (int place = 0; place < 2; place++) {
+            char path[128];
+            snprintf(path, sizeof path, "%s/tiga-test-%ld", place ? "/dev/shm" : t.folder, (long)getpid());
+            tiga_tensor_view v[N];
+            for (int i = 0; i < N; i++)
+                v[i] = vector(names[i], data + 64 * first, TIGA_U8, sizes[(i + first) % N]);
+            OK(tiga_save(ctx, path, v, N, 1));
+            for (int i = 0; i < N; i++) {
+                tiga_buffer *b = attach(ctx, path, names[i]);
+                expect_bytes(ctx, b, data + 64 * first, (size_t)sizes[(i + first) % N]);
+                tiga_buffer_free(b);
+            }
+            unlink(path);
+        }
+    free(data);
+    end(&t);
+}
