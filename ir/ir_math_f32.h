@@ -323,9 +323,9 @@ TIGA_FN float tiga_hypot_f32(float x, float y) {
     const float back = tiga_pick_f32(most < 0x1p-60f, tiga_all_f32(0x1p-90f), tiga_all_f32(1.0f));
     const float scale = tiga_pick_f32(most > 0x1p+60f, tiga_all_f32(0x1p-68f), small);
     const float unscale = tiga_pick_f32(most > 0x1p+60f, tiga_all_f32(0x1p+68f), back);
-    const float as = a * scale, bs = b * scale;
+    const float as = a * scale, bs = b * scale, inf = tiga_all_f32(INFINITY);
     const float r = tiga_root_f32(as * as + bs * bs) * unscale;
-    return tiga_pick_f32((a == INFINITY) | (b == INFINITY), tiga_all_f32(INFINITY), r);
+    return tiga_pick_f32((a == inf) | (b == inf), inf, r);
 }
 
 /* a^y = 2^(y log2 a).  log2 m = C s (3 + z + ...) with s = (m - 1) / (m + 1), z = s^2 and C = 2 / (3 ln 2); s, the sum, the
@@ -363,13 +363,12 @@ TIGA_FN float tiga_pow_f32(float x, float y) {
     const float b = tiga_of_bits_f32(tiga_to_bits_f32(y) & 0x7fffffffu);
     const float t = tiga_pick_f32(b < 8388608.0f, b + 8388608.0f, b), none = tiga_all_f32(0.0f);
     const float whole = tiga_pick_f32((b < 8388608.0f) & (t - 8388608.0f != b), none, t);
-    const float odd = tiga_pick_f32(b < 16777216.0f, whole, none);
+    const float odd = tiga_pick_f32(b < 16777216.0f, whole, none), inf = tiga_all_f32(INFINITY);
     const uint32_t sign = (tiga_to_bits_f32(odd) << 31) & tiga_to_bits_f32(x);
-    const float end =
-        tiga_pick_f32(((a > 1.0f) & (y > 0.0f)) | ((a < 1.0f) & (y < 0.0f)), tiga_all_f32(INFINITY), none);
-    const float p = tiga_pick_f32((a == 0.0f) | (a == INFINITY), end, tiga_power_f32(a, y));
+    const float end = tiga_pick_f32(((a > 1.0f) & (y > 0.0f)) | ((a < 1.0f) & (y < 0.0f)), inf, none);
+    const float p = tiga_pick_f32((a == 0.0f) | (a == inf), end, tiga_power_f32(a, y));
     const float turned = tiga_of_bits_f32(tiga_to_bits_f32(p) ^ sign);
-    const float real = tiga_pick_f32((x < 0.0f) & (a < INFINITY) & (whole == 0.0f), tiga_all_f32(NAN), turned);
+    const float real = tiga_pick_f32((x < 0.0f) & (a < inf) & (whole == 0.0f), tiga_all_f32(NAN), turned);
     const float known = tiga_pick_f32((x != x) | (y != y), x + y, real);
     return tiga_pick_f32((x == 1.0f) | (y == 0.0f), tiga_all_f32(1.0f), known);
 }

@@ -191,6 +191,8 @@ Test(emitted, shapes_unoptimised) { check_file(KERNELS "shapes.tg", 0, 0); }
 Test(emitted, shapes_one_thread) { check_file(KERNELS "shapes.tg", 3, 1); }
 Test(emitted, totals) { check_file(KERNELS "totals.tg", 3, 0); }
 Test(emitted, totals_one_thread) { check_file(KERNELS "totals.tg", 3, 1); }
+Test(emitted, half) { check_file(KERNELS "half.tg", 3, 0); }
+Test(emitted, math) { check_file(KERNELS "math.tg", 3, 0); }
 
 Test(emitted, gradients) { check_file(KERNELS "gradients.tg", 3, 0); }
 Test(emitted, gradients_one_thread) { check_file(KERNELS "gradients.tg", 3, 1); }

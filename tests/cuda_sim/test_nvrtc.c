@@ -52,6 +52,8 @@ static void compile_all(const char *path, int opt_level) {
 Test(nvrtc, reducers, .timeout = 100) { compile_all(KERNELS "reducers.tg", 3); }
 Test(nvrtc, shapes, .timeout = 100) { compile_all(KERNELS "shapes.tg", 3); }
 Test(nvrtc, totals, .timeout = 100) { compile_all(KERNELS "totals.tg", 3); }
+Test(nvrtc, half, .timeout = 100) { compile_all(KERNELS "half.tg", 3); }
+Test(nvrtc, math, .timeout = 200) { compile_all(KERNELS "math.tg", 3); }
 Test(nvrtc, width_64, .timeout = 100) { compile_all(KERNELS "width64.tg", 3); }
 
 /* The check above can fail: a kernel with an array that cannot be in registers has a stack frame. */
