@@ -34,22 +34,19 @@ static const struct {
 } folds[] = {{"sum", IR_KIND_SUM},   {"prod", IR_KIND_PROD}, {"min", IR_KIND_MIN}, {"max", IR_KIND_MAX},
              {"mean", IR_KIND_MEAN}, {"any", IR_KIND_OR},    {"all", IR_KIND_AND}};
 
-/* x has a type the kind works on, and nothing folded is stretched. */
+/* x has a type the kind works on, and nothing is stretched. */
 static tiga_status fold_node(tiga_tensor *x, ir_kind kind, uint32_t axes, int keep, tiga_tensor **out) {
     int64_t shape[TENSOR_MAX_RANK];
     int32_t rank = 0;
-    uint8_t stretch = 0;
     for (int i = 0; i < x->rank; i++) {
         bool folded = axes >> i & 1;
         if (folded && !keep)
             continue;
-        stretch |= (uint8_t)((!folded && (x->stretch >> i & 1)) << rank);
         shape[rank++] = folded ? 1 : x->shape[i];
     }
     *out = tensor_node(TENSOR_COMPUTE, IR_FOLD, x->dtype, rank, shape, &x, 1);
     if (!*out)
         return TIGA_E_MEMORY;
-    (*out)->stretch = stretch;
     (*out)->attr[0] = axes;
     (*out)->attr[1] = keep != 0;
     (*out)->attr[2] = kind;
@@ -59,7 +56,7 @@ static tiga_status fold_node(tiga_tensor *x, ir_kind kind, uint32_t axes, int ke
 static tiga_status fold_kind(tiga_tensor *x, ir_kind kind, uint32_t axes, int keep, tiga_tensor **out) {
     tiga_tensor *full = NULL;
     tiga_status status = TIGA_OK;
-    if (x->stretch & axes)
+    if (x->stretch) /* the order of additions is that of the shape, however its elements are kept */
         status = tensor_expand(x, &full);
     if (status == TIGA_OK)
         status = fold_node(full ? full : x, kind, axes, keep, out);

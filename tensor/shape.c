@@ -63,12 +63,11 @@ static bool view_strides(tensor_move code, const tiga_tensor *x, const int64_t *
     return true;
 }
 
-/* A new REAL node on the memory of x; NULL with *copy when the elements do not lie so. */
+/* A new REAL node on the memory of x, which it remembers for gradients; NULL with *copy when the elements do not lie so. */
 static tiga_tensor *real_view(tensor_move code, tiga_tensor *x, int32_t rank, const int64_t *shape, const int64_t *attr,
                               bool *copy) {
     *copy = false;
-    tiga_tensor *v = x->watched ? tensor_node(TENSOR_REAL, (uint16_t)code, x->dtype, rank, shape, &x, 1)
-                                : tensor_new(x->ts, TENSOR_REAL, x->dtype, rank, shape);
+    tiga_tensor *v = tensor_node(TENSOR_REAL, (uint16_t)code, x->dtype, rank, shape, &x, 1);
     if (!v)
         return NULL;
     memcpy(v->attr, attr, sizeof v->attr);
@@ -222,8 +221,7 @@ tiga_status tiga_tensor_slice(tiga_tensor *x, int axis, int64_t first, int64_t c
 
 /* ---- broadcast ---- */
 static tiga_tensor *real_broadcast(tiga_tensor *x, int32_t rank, const int64_t *shape) {
-    tiga_tensor *v = x->watched ? tensor_node(TENSOR_REAL, IR_BROADCAST, x->dtype, rank, shape, &x, 1)
-                                : tensor_new(x->ts, TENSOR_REAL, x->dtype, rank, shape);
+    tiga_tensor *v = tensor_node(TENSOR_REAL, IR_BROADCAST, x->dtype, rank, shape, &x, 1);
     if (!v)
         return NULL;
     v->computed = true;

@@ -16,7 +16,7 @@
  *
  * A node is one of three kinds.  REAL: memory and strides.  COMPUTE: an operation of the IR table.  MOVE: elements of the
  * operands at other places, which programs do not do; it is carried out between programs.  An expression that is realised
- * becomes REAL in place, and gives up its operands unless it descends from a watched value. */
+ * becomes REAL in place, and gives up its operands unless it descends from a watched value; a view keeps what it looks at. */
 #ifndef TIGA_TENSOR_PRIVATE_H
 #define TIGA_TENSOR_PRIVATE_H
 

@@ -164,6 +164,15 @@ static tiga_tensor *second(tiga_tensor *const *p) {
     return finish(sum(two("mul", g, g), TIGA_ALL_AXES, 0));
 }
 
+/* Views of what is there, and values that are views already. */
+static tiga_tensor *viewed(tiga_tensor *const *p) {
+    tiga_tensor *t = MADE(tiga_tensor_permute(p[0], NULL, &made_)); /* [3, 2] */
+    tiga_tensor *s = MADE(tiga_tensor_slice(t, 0, 2, 2, -2, &made_));
+    tiga_tensor *r = MADE(tiga_tensor_reshape(s, SHAPE(4), &made_));
+    tiga_tensor *b = MADE(tiga_tensor_broadcast(p[1], SHAPE(5, 4), &made_));
+    return finish(sum(two("mul", r, one("exp", b)), TIGA_ALL_AXES, 0));
+}
+
 static void both(const char *what, loss_fn f, point p) {
     check(what, f, p, false);
     check(what, f, p, true);
@@ -175,6 +184,7 @@ Test(tensor_grad, turned) { both("turned", turned, point_of(SHAPE(2, 3), SHAPE(2
 Test(tensor_grad, joined) { both("joined", joined, point_of(SHAPE(3), SHAPE(3))); }
 Test(tensor_grad, stretched) { both("stretched", stretched, point_of(SHAPE(3), SHAPE(2))); }
 Test(tensor_grad, soft) { both("soft", soft, point_of(SHAPE(2, 3), SHAPE(3))); }
+Test(tensor_grad, viewed) { both("viewed", viewed, point_of(SHAPE(2, 3), SHAPE(4))); }
 Test(tensor_grad, second) { both("second", second, point_of(SHAPE(4), SHAPE(4))); }
 
 Test(tensor_grad, full_value) { /* every element of zeros is a value of its own */
