@@ -97,11 +97,6 @@ typedef struct cg_field {
 } cg_field;
 cg_field cg_field_of(const ir_func *task, const ir_param *p, bool result, bool program);
 
-/* ---- cg_host.c: task functions; shared with CUDA modules ---------------------------------------------------------- */
-/* `static int32_t NAME_host(const tiga_host *host, void *frame, const int64_t *dims)`, with the task IR as its banner.
- * Refers to tiga_kernels[], the table of the module. */
-bool cg_emit_host(const ir_module *m, const ir_func *task, cg_text *w, cg_helpers *h, base_arena *arena, base_str *err);
-
 /* ---- cg_module.c: the tables at the end of a file; shared with CUDA modules --------------------------------------- */
 void cg_emit_tables(const ir_module *m, const cg_options *o, cg_text *w, base_arena *arena);
 

@@ -1,6 +1,7 @@
 /* One self-contained C file: prelude, contract with the runtime, the inline functions in use, kernels, host functions,
  * tables.  C11 and C++17; no header is needed when TIGA_FREESTANDING is defined. */
 #include "codegen/cg_c.h"
+#include "codegen/cg_schedule.h"
 
 #include <string.h>
 
@@ -70,6 +71,12 @@ static const char macros[] =
     "#else\n"
     "#define TIGA_RESTRICT restrict\n"
     "#endif\n"
+    "/* One body for loops that differ in numbers only. */\n"
+    "#if defined(__GNUC__)\n"
+    "#define TIGA_APART __attribute__((noinline))\n"
+    "#else\n"
+    "#define TIGA_APART\n"
+    "#endif\n"
     "#if defined(_WIN32)\n"
     "#define TIGA_EXPORT __declspec(dllexport)\n"
     "#elif defined(__GNUC__)\n"
@@ -110,11 +117,10 @@ static const char complex_macro[] =
     "#define TIGA_COMPLEX(type, re, im) ((type){re, im})\n"
     "#endif\n";
 
-static const char try_macro[] = "#define TIGA_TRY(call) \\\n"
-                                "    do { \\\n"
-                                "        const int32_t tiga_status_ = (call); \\\n"
-                                "        if (tiga_status_ != 0) return tiga_status_; \\\n"
-                                "    } while (0)\n";
+static const char source_macro[] =
+    "/* The source of edge e, in columns of 32 or 64 bits. */\n"
+    "#define TIGA_SOURCE(sources, wide, e) \\\n"
+    "    ((wide) ? ((const int64_t *)(sources))[e] : (int64_t)((const int32_t *)(sources))[e])\n";
 
 static const char prefetch_macro[] = "#if defined(__GNUC__)\n"
                                      "#define TIGA_PREFETCH(address) __builtin_prefetch(address)\n"
@@ -129,25 +135,37 @@ void cg_banner(cg_text *w, base_arena *arena, const ir_func *f) {
         cg_comment(w, base_arena_printf(arena, "%s, made by the compiler", f->name));
 }
 
-static bool emit_kernels(const ir_module *m, int source_bits, cg_text *w, cg_helpers *h, cg_vectors *v,
-                         cg_loop_facts *facts, base_arena *arena, base_str *err) {
+static bool emit_kernels(const ir_module *m, int source_bits, const cg_twin *twins, cg_text *w, cg_helpers *h,
+                         cg_vectors *v, cg_loop_facts *facts, base_arena *arena, base_str *err) {
     size_t n = 0;
     for (size_t i = 0; i < m->n_funcs; ++i) {
         ir_func *f = m->funcs[i];
         if (f->level != IR_LEVEL_LOOP)
             continue;
         const ir_func *kernel = ir_func_find(m, f->name, IR_LEVEL_KERNEL);
+        const cg_twin *twin = twins[n].first ? &twins[n] : NULL;
         cg_banner(w, arena, f->signature || !kernel ? f : kernel);
-        if (!cg_emit_loop(m, f, source_bits, w, h, v, arena, &facts[n++], err))
+        if ((!twin || twin->first == f) && !cg_emit_loop(m, f, twin, source_bits, w, h, v, arena, &facts[n], err))
             return false;
+        if (twin)
+            facts[n] = facts[twin->first->mark];
+        if (twin)
+            cg_emit_twin(m, f, twin, source_bits, w, &facts[n]);
+        n++;
     }
     return true;
 }
 
+/* The function that follows the schedules stands in front of them and is known after them. */
 static bool emit_hosts(const ir_module *m, cg_text *w, cg_helpers *h, base_arena *arena, base_str *err) {
+    cg_follower *follower = base_arena_new_array(arena, cg_follower, 1);
+    base_str *hosts = base_arena_str(arena);
     for (size_t i = 0; i < m->n_funcs; ++i)
-        if (m->funcs[i]->level == IR_LEVEL_TASK && !cg_emit_host(m, m->funcs[i], w, h, arena, err))
+        if (m->funcs[i]->level == IR_LEVEL_TASK &&
+            !cg_emit_host(m, m->funcs[i], &(cg_text){.out = hosts}, h, follower, arena, err))
             return false;
+    cg_emit_follower(w, follower, h, arena);
+    cg_raw(w, base_str_text(hosts));
     return true;
 }
 
@@ -164,9 +182,10 @@ static void kernel_row(const ir_module *m, const ir_func *f, int source_bits, co
     base_str *name = base_arena_str(arena);
     cg_text one = {.out = name};
     cg_string_literal(&one, f->name);
+    const char *any = facts->either ? base_arena_printf(arena, "%s_rows_any", s) : NULL;
     cg_line(w, "{%s, %s, %s, %s, %lld, %d, %zu, %zu, %zu},", base_str_text(name),
-            rows_name(s, 32, (source_bits & 32) || !facts->walks_edges, arena),
-            rows_name(s, 64, (source_bits & 64) && facts->walks_edges, arena),
+            any ? any : rows_name(s, 32, (source_bits & 32) || !facts->walks_edges, arena),
+            any ? any : rows_name(s, 64, (source_bits & 64) && facts->walks_edges, arena),
             facts->needs_scratch ? base_arena_printf(arena, "%s_scratch_bytes", s) : null, (long long)f->rows_per_unit,
             facts->walks_edges, f->n_params, n_outputs, f->n_syms);
 }
@@ -194,7 +213,9 @@ static void file_banner(const cg_options *o, cg_text *w, base_arena *arena) {
     cg_blank(w);
 }
 
-static bool uses_complex(const base_str *text) { return strstr(base_str_text(text), "TIGA_COMPLEX(") != NULL; }
+static bool mentions(const base_str *text, const char *what) { return strstr(base_str_text(text), what) != NULL; }
+
+static bool uses_complex(const base_str *text) { return mentions(text, "TIGA_COMPLEX("); }
 
 static void assemble(const cg_options *o, const cg_helpers *h, const cg_vectors *v, const base_str *kernels,
                      base_str *out, base_arena *arena) {
@@ -215,7 +236,8 @@ static void assemble(const cg_options *o, const cg_helpers *h, const cg_vectors 
     cg_raw(&w, macros);
     if (complex)
         cg_raw(&w, complex_macro);
-    cg_raw(&w, try_macro);
+    if (mentions(kernels, "TIGA_SOURCE("))
+        cg_raw(&w, source_macro);
     if (v->prefetch)
         cg_raw(&w, prefetch_macro);
     cg_blank(&w);
@@ -242,15 +264,19 @@ static void emit_whole(void *user) {
     cg_loop_facts *facts = base_arena_new_array(arena, cg_loop_facts, m->n_funcs + 1);
     base_str *text = base_arena_str(arena);
     cg_text w = {.out = text};
-    int source_bits = all->o->source_bits ? all->o->source_bits : 32 | 64;
-    if (!emit_kernels(m, source_bits, &w, h, v, facts, arena, all->err))
+    size_t n_bodies;
+    const cg_twin *twins = cg_find_twins(m, arena, &n_bodies);
+    int both = n_bodies > CG_FEW_BODIES ? CG_EITHER : 32 | 64, source_bits = all->o->source_bits;
+    if (!source_bits)
+        source_bits = both;
+    if (!emit_kernels(m, source_bits, twins, &w, h, v, facts, arena, all->err))
         return;
     emit_kernel_table(m, source_bits, facts, &w, arena);
     if (!emit_hosts(m, &w, h, arena, all->err))
         return;
     cg_emit_tables(m, all->o, &w, arena);
     if (!all->o->source_bits)
-        cg_emit_plain(m, &w, arena);
+        cg_emit_plain(m, facts, &w, arena);
     assemble(all->o, h, v, text, all->out, arena);
     all->ok = true;
 }

@@ -9,6 +9,10 @@
 #define CG_WIDTHS 5 /* 1 2 4 8 16 lanes */
 #define CG_MAX_PIECES 24 /* a lanes loop of more vectors than this is a loop, not unrolled */
 #define CG_LOCAL_ELEMENTS 4096
+/* Source bits of one function for both, which looks at each edge: half the code and the time to compile it, for modules
+ * of more than CG_FEW_BODIES loops. */
+#define CG_EITHER 0
+#define CG_FEW_BODIES 48
 
 typedef struct cg_vectors {
     bool type[CG_DTYPES][CG_WIDTHS];
@@ -55,7 +59,7 @@ typedef struct cg_loop {
     base_str *err;
     cg_text w;
     cg_names names;
-    int source_bits;
+    int source_bits; /* 32, 64, CG_EITHER */
     cg_site *site; /* by id */
     const char **text; /* by id: the value as an operand */
     cg_place *place; /* by id, for var and partials */
@@ -63,7 +67,7 @@ typedef struct cg_loop {
     bool *field_used;
     const char **dim; /* names of dimensions, by symbol */
     bool *dim_used;
-    const char *offsets, *sources, *edge_of, *args, *row_begin, *row_end, *n_rows, *edge_end, *scratch;
+    const char *offsets, *sources, *edge_of, *args, *row_begin, *row_end, *n_rows, *edge_end, *scratch, *wide;
     bool uses_offsets, uses_sources, uses_edge_of, uses_n_rows, uses_edge_end, failed;
     /* the tile that encloses what is written now */
     ir_id tile_arg; /* its width argument; 0 outside */
@@ -73,6 +77,8 @@ typedef struct cg_loop {
     int lanes; /* 0: not in vector code */
     int64_t lane_offset; /* constant offset of the piece */
     size_t n_named; /* values that got a name so far */
+    const struct cg_twin *twin; /* whose numbers are arguments; NULL: none */
+    const char **number; /* their names */
     ir_id *scratch_vars; /* arrays in scratch memory, in order */
     const char **scratch_names; /* of their offsets */
     size_t n_scratch, cap_scratch;
@@ -96,6 +102,7 @@ void cg_prefetch(cg_loop *c, ir_id edges, const char *e);
 /* cg_place.c: arrays and variables, and the text of their elements */
 const char *cg_dim_text(cg_loop *c, ir_dim d);
 int64_t cg_elements(const cg_loop *c, ir_id var, int64_t tile); /* -1: known at run time only */
+const char *cg_source(cg_loop *c, const char *e);
 /* "x[j * F + k]" of a load, store, read or set */
 const char *cg_element(cg_loop *c, ir_id id);
 const char *cg_flat_index(cg_loop *c, const char *const *index, const char *const *dims, size_t n);
@@ -126,23 +133,37 @@ void cg_complex_vector_memory(base_str *out, const cg_vectors *v, ir_dtype t, in
 /* cg_math.c: functions of ir_math.def on vectors */
 void cg_math_vectors(base_str *out, base_arena *a, const cg_vectors *v, cg_helpers *h);
 
+/* cg_twins.c */
+typedef struct cg_twin {
+    const ir_func *first; /* NULL: no other loop function does the same; otherwise the one whose body serves all */
+    size_t n_numbers; /* constants in which they differ */
+    ir_id *id; /* of the constants, in this function */
+    const char **text; /* their values here, in C */
+} cg_twin;
+cg_twin *cg_find_twins(const ir_module *m, base_arena *arena, size_t *n_bodies); /* by cg_kernel_index */
+
 /* cg_loop.c */
 typedef struct cg_loop_facts {
-    int walks_edges; /* 0; 1, 2 (the transposed relation): there is a NAME_rows64 too */
+    int walks_edges; /* 0; 1, 2 (the transposed relation): there is a NAME_rows64 too ... */
+    bool either; /* ... or only a NAME_rows_any */
     bool needs_scratch; /* there is a NAME_scratch_bytes */
 } cg_loop_facts;
 /* The functions NAME_rows32, NAME_rows64 and NAME_scratch_bytes of one loop function; rows only for the given source bits
- * (32 | 64).  A loop that walks no edges always has NAME_rows32. */
-bool cg_emit_loop(const ir_module *m, ir_func *f, int source_bits, cg_text *w, cg_helpers *h, cg_vectors *v,
-                  base_arena *arena, cg_loop_facts *facts, base_str *err);
+ * (32 | 64), or one NAME_rows_any (CG_EITHER).  A loop that walks no edges always has NAME_rows32. */
+bool cg_emit_loop(const ir_module *m, ir_func *f, const cg_twin *twin, int source_bits, cg_text *w, cg_helpers *h,
+                  cg_vectors *v, base_arena *arena, cg_loop_facts *facts, base_str *err);
+/* The same functions as calls of those of its first twin, of which the facts are. */
+void cg_emit_twin(const ir_module *m, const ir_func *f, const cg_twin *twin, int source_bits, cg_text *w,
+                  const cg_loop_facts *facts);
 
-/* What cg_emit_loop would say of it. */
-cg_loop_facts cg_facts_of(const ir_module *m, ir_func *f, base_arena *arena);
+/* Whether cg_emit_loop would say that it needs scratch memory. */
+bool cg_needs_scratch(const ir_module *m, ir_func *f, base_arena *arena);
 
 /* cg_plain.c: exported kernels as functions over raw pointers */
 /* The loop function of an exported kernel; NULL: f is not one, or has no such form. */
 ir_func *cg_plain_loop(const ir_module *m, const ir_func *f);
-void cg_emit_plain(const ir_module *m, cg_text *w, base_arena *arena);
+/* facts: by cg_kernel_index */
+void cg_emit_plain(const ir_module *m, const cg_loop_facts *facts, cg_text *w, base_arena *arena);
 /* "void weighted_sum(const tiga_csr *graph, int64_t F, const float *x, float *out)"; rows: the form with a range. */
 const char *cg_plain_prototype(const ir_module *m, ir_func *loop, bool rows, base_arena *arena);
 const char *cg_plain_scratch_prototype(const ir_module *m, ir_func *loop, base_arena *arena); /* NULL: needs none */

@@ -309,10 +309,20 @@ static const char *gather(cg_loop *c, const ir_op *op) {
     for (size_t i = 1; i < n; ++i)
         stride = stride ? base_arena_printf(c->arena, "%s * %s", stride, dims[i]) : dims[i];
     c->field_used[f] = c->uses_sources = true;
-    c->vec->gather[op->type.dtype][cg_log2(c->lanes)][c->source_bits == 64] = true;
-    return base_arena_printf(c->arena, "tiga_gather%d_%s(&%s[%s], &%s[%s], %s)", c->source_bits,
-                             suffix(c, op->type.dtype, c->lanes), c->field[f], cg_flat_index(c, index, dims, n),
-                             c->sources, e, stride ? stride : "1");
+    const char *call[2] = {NULL, NULL}, *at = cg_flat_index(c, index, dims, n);
+    for (int wide = 0; wide < 2; ++wide) {
+        int bits = wide ? 64 : 32;
+        if (c->source_bits != CG_EITHER && c->source_bits != bits)
+            continue;
+        const char *from = c->source_bits == CG_EITHER ? base_arena_printf(c->arena, "(const int%d_t *)", bits) : "";
+        c->vec->gather[op->type.dtype][cg_log2(c->lanes)][wide] = true;
+        call[wide] = base_arena_printf(c->arena, "tiga_gather%d_%s(&%s[%s], %s%s + %s, %s)", bits,
+                                       suffix(c, op->type.dtype, c->lanes), c->field[f], at, from, c->sources, e,
+                                       stride ? stride : "1");
+    }
+    return call[0] && call[1] ? base_arena_printf(c->arena, "(%s ? %s : %s)", c->wide, call[1], call[0])
+           : call[0]          ? call[0]
+                              : call[1];
 }
 
 static void vector_load_statement(cg_loop *c, const ir_op *loop, ir_id id) {
@@ -584,7 +594,7 @@ void cg_sixteen(cg_loop *c, ir_id id) {
     if (edges && cg_region_arg(c, loop, 1)) {
         const char *j = cg_name(&c->names, "j");
         c->uses_sources = true;
-        cg_line(&c->w, "const int64_t %s = %s[%s];", j, c->sources, e);
+        cg_line(&c->w, "const int64_t %s = %s;", j, cg_source(c, e));
         bind(c, loop, 1, j);
     }
     body(c, loop);

@@ -16,12 +16,17 @@ static void take_names(cg_loop *c) {
     c->args = cg_name(&c->names, "args");
     c->offsets = cg_name(&c->names, "offsets");
     c->sources = cg_name(&c->names, "sources");
+    c->wide = cg_name(&c->names, "wide");
     c->edge_of = cg_name(&c->names, "edge_of");
     c->row_begin = cg_name(&c->names, "row_begin");
     c->row_end = cg_name(&c->names, "row_end");
     c->n_rows = cg_name(&c->names, "n_rows");
     c->edge_end = cg_name(&c->names, "edge_end");
     c->scratch = cg_name(&c->names, "scratch");
+    size_t n = c->twin ? c->twin->n_numbers : 0;
+    c->number = base_arena_new_array(c->arena, const char *, n + 1);
+    for (size_t i = 0; i < n; ++i)
+        c->number[i] = cg_name(&c->names, base_arena_printf(c->arena, "number_%zu", i));
     cg_collect_scratch(c);
 }
 
@@ -34,7 +39,10 @@ static void unpack(cg_loop *c, cg_text *w) {
         cg_line(w, "const int64_t %s = %s->n_rows;", c->n_rows, a);
     if (c->uses_offsets)
         cg_line(w, "const int64_t *TIGA_RESTRICT %s = %s->graph.offsets;", c->offsets, a);
-    if (c->uses_sources)
+    if (c->uses_sources && c->source_bits == CG_EITHER) {
+        cg_line(w, "const void *TIGA_RESTRICT %s = %s->graph.sources;", c->sources, a);
+        cg_line(w, "const bool %s = %s->graph.source_bits == 64;", c->wide, a);
+    } else if (c->uses_sources)
         cg_line(w, "const int%d_t *TIGA_RESTRICT %s = (const int%d_t *)%s->graph.sources;", c->source_bits, c->sources,
                 c->source_bits, a);
     if (c->uses_edge_of)
@@ -92,9 +100,20 @@ static void emit_scratch_bytes(cg_loop *c, cg_text *w) {
     cg_close(w, "\n");
 }
 
+static bool walks(const cg_loop *c) { return c->uses_sources || c->uses_offsets; }
+
+/* Behind "_rows" and "_loop". */
+static const char *suffix(int bits, bool walks_edges) {
+    return bits == 64 ? "64" : bits == CG_EITHER && walks_edges ? "_any" : "32";
+}
+
 static void emit_function(cg_loop *c, const base_str *body, cg_text *w) {
-    cg_open(w, "static void %s_rows%d(const tiga_launch_args *%s, int64_t %s, int64_t %s)", cg_symbol(c->m, c->f->name),
-            c->source_bits, c->args, c->row_begin, c->row_end);
+    base_str *numbers = base_arena_str(c->arena);
+    for (size_t i = 0; c->twin && i < c->twin->n_numbers; ++i)
+        base_str_addf(numbers, ", const %s %s", cg_ctype(ir_at(c->f, c->twin->id[i])->type.dtype), c->number[i]);
+    cg_open(w, "static %svoid %s_%s%s(const tiga_launch_args *%s, int64_t %s, int64_t %s%s)",
+            c->twin ? "TIGA_APART " : "", cg_symbol(c->m, c->f->name), c->twin ? "loop" : "rows",
+            suffix(c->source_bits, walks(c)), c->args, c->row_begin, c->row_end, base_str_text(numbers));
     size_t before = w->out->len;
     unpack(c, w);
     if (w->out->len == before)
@@ -112,31 +131,57 @@ static bool emit_rows(const cg_loop *like, ir_func *f, int bits, bool wanted, cg
     base_str *body = base_arena_str(like->arena);
     cg_loop c = begin(like, f, bits, body);
     cg_region(&c, &f->body);
-    if (bits == 32)
-        *facts = (cg_loop_facts){.walks_edges = c.uses_sources || c.uses_offsets ? 1 + ir_transposed(f) : 0,
+    if (bits != 64)
+        *facts = (cg_loop_facts){.walks_edges = walks(&c) ? 1 + ir_transposed(f) : 0,
+                                 .either = bits == CG_EITHER && walks(&c),
                                  .needs_scratch = c.n_scratch > 0};
     if (!c.failed && (wanted || !facts->walks_edges))
         emit_function(&c, body, w);
-    if (!c.failed && bits == 32 && c.n_scratch)
+    if (!c.failed && bits != 64 && c.n_scratch)
         emit_scratch_bytes(&c, w);
     return !c.failed;
 }
 
-bool cg_emit_loop(const ir_module *m, ir_func *f, int source_bits, cg_text *w, cg_helpers *h, cg_vectors *v,
-                  base_arena *arena, cg_loop_facts *facts, base_str *err) {
-    cg_loop like = {.m = m, .arena = arena, .help = h, .vec = v, .err = err};
+bool cg_emit_loop(const ir_module *m, ir_func *f, const cg_twin *twin, int source_bits, cg_text *w, cg_helpers *h,
+                  cg_vectors *v, base_arena *arena, cg_loop_facts *facts, base_str *err) {
+    cg_loop like = {.m = m, .twin = twin, .arena = arena, .help = h, .vec = v, .err = err};
+    if (source_bits == CG_EITHER)
+        return emit_rows(&like, f, CG_EITHER, true, w, facts);
     if (!emit_rows(&like, f, 32, source_bits & 32, w, facts))
         return false;
     return !(source_bits & 64) || !facts->walks_edges || emit_rows(&like, f, 64, true, w, facts);
 }
 
-cg_loop_facts cg_facts_of(const ir_module *m, ir_func *f, base_arena *arena) {
-    base_str *text = base_arena_str(arena);
-    base_str *err = base_arena_str(arena);
-    cg_text w = {.out = text};
-    cg_loop_facts facts = {0, false};
-    cg_helpers *h = base_arena_alloc(arena, sizeof *h);
-    cg_vectors *v = base_arena_alloc(arena, sizeof *v);
-    cg_emit_loop(m, f, 32, &w, h, v, arena, &facts, err);
-    return facts;
+static void emit_call(const ir_module *m, const ir_func *f, const cg_twin *twin, int bits, cg_text *w) {
+    const char *name = cg_symbol(m, f->name);
+    const char *end = suffix(bits, true);
+    cg_open(w, "static void %s_rows%s(const tiga_launch_args *args, int64_t row_begin, int64_t row_end)", name, end);
+    base_str numbers = {0};
+    for (size_t i = 0; i < twin->n_numbers; ++i)
+        base_str_addf(&numbers, ", %s", twin->text[i]);
+    cg_line(w, "%s_loop%s(args, row_begin, row_end%s);", cg_symbol(m, twin->first->name), end, base_str_text(&numbers));
+    w->out->failed |= numbers.failed;
+    base_str_fini(&numbers);
+    cg_close(w, "\n");
+}
+
+void cg_emit_twin(const ir_module *m, const ir_func *f, const cg_twin *twin, int source_bits, cg_text *w,
+                  const cg_loop_facts *facts) {
+    if (facts->either)
+        emit_call(m, f, twin, CG_EITHER, w);
+    else if ((source_bits & 32) || !facts->walks_edges)
+        emit_call(m, f, twin, 32, w);
+    if ((source_bits & 64) && facts->walks_edges)
+        emit_call(m, f, twin, 64, w);
+    if (!facts->needs_scratch || f == twin->first)
+        return;
+    cg_open(w, "static int64_t %s_scratch_bytes(const int64_t *dims)", cg_symbol(m, f->name));
+    cg_line(w, "return %s_scratch_bytes(dims);", cg_symbol(m, twin->first->name));
+    cg_close(w, "\n");
+}
+
+bool cg_needs_scratch(const ir_module *m, ir_func *f, base_arena *arena) {
+    cg_loop like = {.m = m, .arena = arena};
+    cg_loop c = begin(&like, f, 32, base_arena_str(arena));
+    return c.n_scratch > 0;
 }

@@ -99,6 +99,13 @@ static int64_t enclosing_tile(const cg_loop *c, ir_id id) {
     return 0;
 }
 
+/* The source of edge e. */
+const char *cg_source(cg_loop *c, const char *e) {
+    if (c->source_bits == CG_EITHER)
+        return base_arena_printf(c->arena, "TIGA_SOURCE(%s, %s, %s)", c->sources, c->wide, e);
+    return base_arena_printf(c->arena, "%s[%s]", c->sources, e);
+}
+
 /* ---- scratch memory ---------------------------------------------------------------------------------------------- */
 void cg_collect_scratch(cg_loop *c) {
     for (ir_id id = 1; id < c->f->n_ops; ++id) {

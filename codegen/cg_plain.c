@@ -60,7 +60,7 @@ const char *cg_plain_prototype(const ir_module *m, ir_func *loop, bool rows, bas
     plain p = take_names(loop, arena);
     base_str *s = base_arena_str(arena);
     base_str_addf(s, "void %s%s(const tiga_csr *%s", cg_symbol(m, loop->name), rows ? "_rows" : "", p.graph);
-    add_arguments(s, loop, &p, true, cg_facts_of(m, loop, arena).needs_scratch);
+    add_arguments(s, loop, &p, true, cg_needs_scratch(m, loop, arena));
     if (rows)
         base_str_addf(s, ", int64_t %s, int64_t %s", p.row_begin, p.row_end);
     base_str_add(s, ")");
@@ -69,7 +69,7 @@ const char *cg_plain_prototype(const ir_module *m, ir_func *loop, bool rows, bas
 }
 
 const char *cg_plain_scratch_prototype(const ir_module *m, ir_func *loop, base_arena *arena) {
-    if (!cg_facts_of(m, loop, arena).needs_scratch)
+    if (!cg_needs_scratch(m, loop, arena))
         return NULL;
     plain p = take_names(loop, arena);
     base_str *s = base_arena_str(arena);
@@ -110,6 +110,11 @@ static void emit_range(const ir_module *m, ir_func *loop, const cg_loop_facts *f
     cg_line(w, "void *const tiga_buffers[] = {%s};", base_str_text(list));
     cg_line(w, "const tiga_launch_args tiga_args = {*%s, %s->n_dst, tiga_dims, tiga_buffers, %s, NULL};", p.graph,
             p.graph, facts->needs_scratch ? p.scratch : "NULL");
+    if (facts->either) {
+        cg_line(w, "%s_rows_any(&tiga_args, %s, %s);", s, p.row_begin, p.row_end);
+        cg_close(w, "\n");
+        return;
+    }
     if (facts->walks_edges) {
         cg_open(w, "if (%s->source_bits == 64)", p.graph);
         cg_line(w, "%s_rows64(&tiga_args, %s, %s);", s, p.row_begin, p.row_end);
@@ -129,7 +134,7 @@ static void emit_whole(const ir_module *m, ir_func *loop, const cg_loop_facts *f
     cg_close(w, "\n");
 }
 
-void cg_emit_plain(const ir_module *m, cg_text *w, base_arena *arena) {
+void cg_emit_plain(const ir_module *m, const cg_loop_facts *facts, cg_text *w, base_arena *arena) {
     bool any = false;
     for (size_t i = 0; i < m->n_funcs; ++i) {
         ir_func *loop = cg_plain_loop(m, m->funcs[i]);
@@ -149,12 +154,12 @@ void cg_emit_plain(const ir_module *m, cg_text *w, base_arena *arena) {
         ir_func *loop = cg_plain_loop(m, m->funcs[i]);
         if (!loop)
             continue;
-        cg_loop_facts facts = cg_facts_of(m, loop, arena);
+        const cg_loop_facts *its = &facts[cg_kernel_index(m, loop->name)];
         cg_blank(w);
-        if (facts.needs_scratch)
+        if (its->needs_scratch)
             emit_scratch(m, loop, w, arena);
-        emit_range(m, loop, &facts, w, arena);
-        emit_whole(m, loop, &facts, w, arena);
+        emit_range(m, loop, its, w, arena);
+        emit_whole(m, loop, its, w, arena);
     }
     if (any)
         cg_raw(w, "#if defined(__cplusplus)\n}\n#endif\n");

@@ -84,8 +84,7 @@ static void read_place(cg_loop *c, ir_id id) {
 static void source(cg_loop *c, ir_id id) {
     const char *e = c->text[ir_at(c->f, id)->args[0]];
     c->uses_sources = true;
-    cg_set_value(c, id, "int64_t", base_arena_printf(c->arena, "%s < 0 ? -1 : (int64_t)%s[%s]", e, c->sources, e),
-                 false);
+    cg_set_value(c, id, "int64_t", base_arena_printf(c->arena, "%s < 0 ? -1 : (int64_t)%s", e, cg_source(c, e)), false);
 }
 
 static void edge_number(cg_loop *c, ir_id id) {
@@ -239,7 +238,7 @@ static void edges(cg_loop *c, ir_id id) {
     if (src) {
         const char *j = cg_name(&c->names, "j");
         c->uses_sources = true;
-        cg_line(&c->w, "const int64_t %s = %s[%s];", j, c->sources, e);
+        cg_line(&c->w, "const int64_t %s = %s;", j, cg_source(c, e));
         c->text[src] = j;
     }
     cg_region(c, op->region);
@@ -359,7 +358,8 @@ void cg_prefetch(cg_loop *c, ir_id id, const char *e) {
     size_t mark = cg_names_mark(&c->names);
     const char *ahead = cg_name(&c->names, "ahead");
     cg_open(&c->w, "if (%s + %lld < %s)", e, (long long)distance, c->edge_end);
-    cg_line(&c->w, "const int64_t %s = %s[%s + %lld];", ahead, c->sources, e, (long long)distance);
+    cg_line(&c->w, "const int64_t %s = %s;", ahead,
+            cg_source(c, base_arena_printf(c->arena, "%s + %lld", e, (long long)distance)));
     fetch_all(c, id, sources, n_sources, ahead);
     if (n_edges) {
         const char *edge = cg_name(&c->names, "edge_ahead");
@@ -396,11 +396,19 @@ static void unsupported(cg_loop *c, const ir_op *op) {
     c->failed = true;
 }
 
+static void constant(cg_loop *c, ir_id id) {
+    const ir_op *op = ir_at(c->f, id);
+    c->text[id] = cg_const(c->arena, op->type.dtype, ir_find_attr(op, IR_ATTR_VALUE)->v);
+    for (size_t i = 0; c->twin && i < c->twin->n_numbers; ++i)
+        if (c->twin->id[i] == id)
+            c->text[id] = c->number[i];
+}
+
 void cg_statement(cg_loop *c, ir_id id) {
     const ir_op *op = ir_at(c->f, id);
     switch (op->code) {
     case IR_CONST:
-        c->text[id] = cg_const(c->arena, op->type.dtype, ir_find_attr(op, IR_ATTR_VALUE)->v);
+        constant(c, id);
         break;
     case IR_DIMSIZE:
         dimsize(c, id);

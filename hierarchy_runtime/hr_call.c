@@ -64,14 +64,15 @@ static tiga_status take_block(hr_frame *f) {
 
 /* 32, 64 or 96: the columns that kernels may meet, those of transposed relations too. */
 static int source_bits(const hr_frame *f, const tiga_module_info *info) {
-    int bits = 0;
-    bool transposed = false;
-    for (int i = 0; i < info->n_kernels; i++)
-        transposed |= info->kernels[i].walks_edges == 2;
+    int bits = 0, turned = 0;
     for (int i = 0; i < f->n_graphs; i++) {
         bits |= (int)f->graphs[i]->csr.source_bits;
-        bits |= transposed ? (int)rt_bits_for(f->graphs[i]->csr.n_dst) : 0;
+        turned |= (int)rt_bits_for(f->graphs[i]->csr.n_dst);
     }
+    for (int i = 0; (turned & ~bits) && i < info->n_kernels;
+         i++) /* a call need not go through all kernels for nothing */
+        if (info->kernels[i].walks_edges == 2)
+            bits |= turned;
     return bits;
 }
 

@@ -48,6 +48,7 @@ ir_id hier_dim(hier *h, ir_dim d);               /* dims of the task function */
 ir_id hier_bytes(hier *h, const ir_type *t);     /* of a whole array */
 ir_id hier_start2(hier *h, ir_opcode code, ir_id a, ir_id c); /* i64 arithmetic, at the beginning */
 ir_id hier_units(hier *h, ir_dim rows);          /* blocks of a total */
+ir_id hier_partials(hier *h, const ir_type *one, ir_dim rows); /* bytes of one value for each of the blocks */
 ir_id hier_bind(hier *h, const char *kind, size_t index, const char *name);
 ir_id hier_instance(hier *h, ir_id bytes, const char *name);
 void hier_effect1(hier *h, ir_opcode code, ir_id a);

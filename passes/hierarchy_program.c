@@ -169,13 +169,12 @@ ir_id hier_make(hier_plan *s, const ir_type *t, const char *name) {
 /* Partial results of a total, one instance a result. */
 static void make_partials(hier_plan *s, ir_id call, const callee *c) {
     s->parts_at[call] = (uint32_t)s->n_parts;
-    ir_id units = hier_units(&s->h, c->rows);
     for (size_t k = 0; k < c->kernel->n_results; k++) {
         ir_type one = c->kernel->results[k].type;
         for (uint32_t d = 0; d < one.rank; d++)
             one.dim[d] = ir_dim_is_sym(one.dim[d]) ? c->sym[ir_dim_sym_index(one.dim[d])] : one.dim[d];
         const char *name = base_arena_printf(s->h.scratch, "%s.partials", c->kernel->name);
-        ir_id inst = make_bytes(s, hier_start2(&s->h, IR_MUL, hier_bytes(&s->h, &one), units), name);
+        ir_id inst = make_bytes(s, hier_partials(&s->h, &one, c->rows), name);
         base_push(s->h.scratch, s->parts, s->n_parts, s->cap_parts, inst);
     }
 }

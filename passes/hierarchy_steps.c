@@ -103,6 +103,18 @@ ir_id hier_bytes(hier *h, const ir_type *t) {
     return *find_size(h, &key) = id;
 }
 
+ir_id hier_partials(hier *h, const ir_type *one, ir_dim rows) {
+    ir_type key = *one;
+    key.space = IR_ROW; /* apart from the bytes of whole arrays, which are kept as IR_UNIFORM */
+    BASE_CHECK(key.rank < IR_MAX_RANK);
+    key.dim[key.rank++] = rows;
+    ir_id known = *find_size(h, &key);
+    if (known)
+        return known;
+    ir_id bytes = hier_start2(h, IR_MUL, hier_bytes(h, one), hier_units(h, rows));
+    return *find_size(h, &key) = bytes;
+}
+
 static ir_type instance_type(void) { return (ir_type){.dtype = IR_INSTANCE_T}; }
 static ir_type none(void) { return (ir_type){.dtype = IR_NONE}; }
 

@@ -4,7 +4,7 @@ if(TIGA_COMPILER)
   set(TIGA_PYTHON /usr/bin/python3 CACHE FILEPATH "Python with numpy and scipy, for the tests")
   add_executable(cache_fill ${cli_dir}/cache_fill.c) # for test_cache.py
   target_link_libraries(cache_fill PRIVATE runtime)
-  foreach(test tigac tiga cache examples programs install)
+  foreach(test tigac tiga cache examples programs large install)
     add_test(NAME cli.${test} COMMAND ${TIGA_PYTHON} -m unittest -q test_${test} WORKING_DIRECTORY ${cli_dir})
     set_tests_properties(cli.${test} PROPERTIES TIMEOUT 600 LABELS cli ENVIRONMENT
       "TIGA_BUILD=${CMAKE_BINARY_DIR};PYTHONDONTWRITEBYTECODE=1;TIGA_SANITIZE=${TIGA_SANITIZE}")

@@ -204,6 +204,12 @@ typedef struct tiga_module_info {
 #else
 #define TIGA_RESTRICT restrict
 #endif
+/* One body for loops that differ in numbers only. */
+#if defined(__GNUC__)
+#define TIGA_APART __attribute__((noinline))
+#else
+#define TIGA_APART
+#endif
 #if defined(_WIN32)
 #define TIGA_EXPORT __declspec(dllexport)
 #elif defined(__GNUC__)
@@ -219,11 +225,6 @@ typedef struct tiga_module_info {
 #define TIGA_NO_UNROLL
 #define TIGA_SHORT_LOOP
 #endif
-#define TIGA_TRY(call) \
-    do { \
-        const int32_t tiga_status_ = (call); \
-        if (tiga_status_ != 0) return tiga_status_; \
-    } while (0)
 #if defined(__GNUC__)
 #define TIGA_PREFETCH(address) __builtin_prefetch(address)
 #else
@@ -570,7 +571,7 @@ static void smooth_rows32(const tiga_launch_args *args, int64_t row_begin, int64
             if (e + 16 <= e_end) {
                 tiga_f32x16 sum = tiga_load_f32x16(&sum_parts[0]);
                 for (; e + 16 <= e_end; e += 16) {
-                    sum = tiga_add_f32x16(sum, tiga_sub_f32x16(tiga_gather32_f32x16(&u[0], &sources[e], 1), tiga_splat_f32x16(u_i)));
+                    sum = tiga_add_f32x16(sum, tiga_sub_f32x16(tiga_gather32_f32x16(&u[0], sources + e, 1), tiga_splat_f32x16(u_i)));
                 }
                 tiga_store_f32x16(&sum_parts[0], sum);
             }
@@ -602,7 +603,7 @@ static void smooth_rows64(const tiga_launch_args *args, int64_t row_begin, int64
             if (e + 16 <= e_end) {
                 tiga_f32x16 sum = tiga_load_f32x16(&sum_parts[0]);
                 for (; e + 16 <= e_end; e += 16) {
-                    sum = tiga_add_f32x16(sum, tiga_sub_f32x16(tiga_gather64_f32x16(&u[0], &sources[e], 1), tiga_splat_f32x16(u_i)));
+                    sum = tiga_add_f32x16(sum, tiga_sub_f32x16(tiga_gather64_f32x16(&u[0], sources + e, 1), tiga_splat_f32x16(u_i)));
                 }
                 tiga_store_f32x16(&sum_parts[0], sum);
             }
@@ -789,234 +790,236 @@ static const tiga_kernel_code tiga_kernels[] = {
     {"spread", spread_rows32, spread_rows64, spread_scratch_bytes, 1, 1, 4, 2, 1},
 };
 
-/* task @weighted_sum[F, .dst](src x: f32[F], edge w: f32, dst bias: f32[F]) -> (out: row f32[F]) exported {
- *   %1 = bind {kind = param, index = 0, name = x} : instance
- *   %2 = bind {kind = param, index = 1, name = w} : instance
- *   %3 = bind {kind = param, index = 2, name = bias} : instance
- *   %4 = bind {kind = result, index = 0, name = out} : instance
- *   %5 = dimsize {dim = F} : i64
- *   %6 = dimsize {dim = .dst} : i64
- *   pages {pages = 1} {
- *     %8 = arg {index = 0} : i64
- *     acquire %1 {mode = read}
- *     acquire %2 {mode = read}
- *     acquire %3 {mode = read}
- *     acquire %4 {mode = write}
- *     launch %1, %2, %3, %4, %6, %5 {callee = weighted_sum, graph = 0, outputs = 1, buffers = 4}
- *     done %1
- *     done %2
- *     done %3
- *     done %4
- *   }
- *   ret
- * }
- */
+/* Schedules: steps on instances i[] and numbers n[], which they name by their places.  The runtime checks
+ * each step, and the first that fails ends the call.  A launch is a list: kernel, graph (-1: none), place
+ * of the number of rows, how many instances, how many sizes, their places. */
+enum {
+    TIGA_DO_BIND_PARAM,
+    TIGA_DO_BIND_RESULT,
+    TIGA_DO_ALLOC,
+    TIGA_DO_READ,
+    TIGA_DO_WRITE,
+    TIGA_DO_LAUNCH,
+    TIGA_DO_DONE,
+    TIGA_DO_RELEASE,
+    TIGA_DO_COPY,
+    TIGA_DO_READ_I64,
+    TIGA_DO_USE,
+    TIGA_DO_SET,
+    TIGA_DO_COUNT,
+    TIGA_DO_GO,
+    TIGA_DO_GO_FROM,
+    TIGA_DO_END,
+};
+typedef struct tiga_step {
+    int32_t code, a, b, c;
+} tiga_step;
+typedef struct tiga_buffer {
+    const char *name;
+    int64_t version;
+    int32_t tier;
+} tiga_buffer;
+
+TIGA_HOST_FN int32_t tiga_follow(const tiga_host *host, void *frame, const tiga_step *steps, const int32_t *launches,
+                                 const tiga_buffer *buffers, tiga_instance **i, int64_t *n) {
+    int32_t status = 0;
+    const int32_t *l;
+    tiga_instance *list[5] = {NULL};
+    int64_t sizes[2] = {0};
+    for (const tiga_step *s = steps; status == 0; ++s) {
+        switch (s->code) {
+        case TIGA_DO_BIND_PARAM:
+            status = host->bind_param(frame, s->b, &i[s->a]);
+            break;
+        case TIGA_DO_BIND_RESULT:
+            status = host->bind_result(frame, s->b, &i[s->a]);
+            break;
+        case TIGA_DO_ALLOC:
+            status = host->alloc(frame, buffers[s->c].name, buffers[s->c].version, buffers[s->c].tier, n[s->b], &i[s->a]);
+            break;
+        case TIGA_DO_READ:
+            status = host->acquire(frame, i[s->a], 0);
+            break;
+        case TIGA_DO_WRITE:
+            status = host->acquire(frame, i[s->a], 1);
+            break;
+        case TIGA_DO_LAUNCH:
+            l = launches + s->a;
+            for (int32_t k = 0; k < l[3]; ++k) {
+                list[k] = i[l[5 + k]];
+            }
+            for (int32_t k = 0; k < l[4]; ++k) {
+                sizes[k] = n[l[5 + l[3] + k]];
+            }
+            status = host->poll(frame);
+            if (status == 0) {
+                status = host->launch(frame, &tiga_kernels[l[0]], l[1], n[l[2]], list, sizes);
+            }
+            break;
+        case TIGA_DO_DONE:
+            status = host->done(frame, i[s->a]);
+            break;
+        case TIGA_DO_RELEASE:
+            status = host->release(frame, i[s->a]);
+            break;
+        case TIGA_DO_COPY:
+            status = host->copy(frame, i[s->b], i[s->a]);
+            break;
+        case TIGA_DO_READ_I64:
+            status = host->read_i64(frame, i[s->b], &n[s->a]);
+            break;
+        case TIGA_DO_USE:
+            i[s->a] = i[s->b];
+            break;
+        case TIGA_DO_SET:
+            n[s->a] = n[s->b];
+            break;
+        case TIGA_DO_COUNT:
+            n[s->a]++;
+            break;
+        case TIGA_DO_GO:
+            s = steps + s->b;
+            break;
+        case TIGA_DO_GO_FROM:
+            if (n[s->a] >= n[s->c]) s = steps + s->b;
+            break;
+        case TIGA_DO_END:
+            return 0;
+        }
+    }
+    (void)buffers;
+    (void)i;
+    (void)n;
+    return status;
+}
+
+/* the schedule of weighted_sum */
+static const int32_t weighted_sum_launches[] = {
+    0, 0, 0, 4, 1, 0, 1, 2, 3, 1, /* weighted_sum: x w bias out */
+};
+static const tiga_step weighted_sum_steps[] = {
+    {TIGA_DO_BIND_PARAM, 0, 0, 0}, /* 0: x */
+    {TIGA_DO_BIND_PARAM, 1, 1, 0}, /* 1: w */
+    {TIGA_DO_BIND_PARAM, 2, 2, 0}, /* 2: bias */
+    {TIGA_DO_BIND_RESULT, 3, 0, 0}, /* 3: out */
+    {TIGA_DO_READ, 0, 0, 0}, /* 4: x */
+    {TIGA_DO_READ, 1, 0, 0}, /* 5: w */
+    {TIGA_DO_READ, 2, 0, 0}, /* 6: bias */
+    {TIGA_DO_WRITE, 3, 0, 0}, /* 7: out */
+    {TIGA_DO_LAUNCH, 0, 0, 0}, /* 8: weighted_sum */
+    {TIGA_DO_DONE, 0, 0, 0}, /* 9: x */
+    {TIGA_DO_DONE, 1, 0, 0}, /* 10: w */
+    {TIGA_DO_DONE, 2, 0, 0}, /* 11: bias */
+    {TIGA_DO_DONE, 3, 0, 0}, /* 12: out */
+    {TIGA_DO_END, 0, 0, 0}, /* 13 */
+};
 TIGA_HOST_FN int32_t weighted_sum_host(const tiga_host *host, void *frame, const int64_t *dims) {
     const int64_t F = dims[0];
     const int64_t n_dst = dims[1];
-    tiga_instance *x;
-    TIGA_TRY(host->bind_param(frame, 0, &x));
-    tiga_instance *w;
-    TIGA_TRY(host->bind_param(frame, 1, &w));
-    tiga_instance *bias;
-    TIGA_TRY(host->bind_param(frame, 2, &bias));
-    tiga_instance *out;
-    TIGA_TRY(host->bind_result(frame, 0, &out));
-    /* the one page */ {
-        TIGA_TRY(host->acquire(frame, x, 0)); /* read */
-        TIGA_TRY(host->acquire(frame, w, 0)); /* read */
-        TIGA_TRY(host->acquire(frame, bias, 0)); /* read */
-        TIGA_TRY(host->acquire(frame, out, 1)); /* write */
-        TIGA_TRY(host->poll(frame));
-        {
-            tiga_instance *const buffers[] = {x, w, bias, out};
-            const int64_t sizes[] = {F};
-            TIGA_TRY(host->launch(frame, &tiga_kernels[0] /* weighted_sum */, 0, n_dst, buffers, sizes));
-        }
-        TIGA_TRY(host->done(frame, x));
-        TIGA_TRY(host->done(frame, w));
-        TIGA_TRY(host->done(frame, bias));
-        TIGA_TRY(host->done(frame, out));
-    }
-    return 0;
+    tiga_instance *instances[4];
+    int64_t numbers[] = {n_dst, F};
+    return tiga_follow(host, frame, weighted_sum_steps, weighted_sum_launches, NULL, instances, numbers);
 }
 
-/* task @smooth[.dst](node u: f32, param dt: f32) -> (out: row f32) exported square {
- *   %1 = bind {kind = param, index = 0, name = u} : instance
- *   %2 = bind {kind = param, index = 1, name = dt} : instance
- *   %3 = bind {kind = result, index = 0, name = out} : instance
- *   %4 = dimsize {dim = .dst} : i64
- *   pages {pages = 1} {
- *     %6 = arg {index = 0} : i64
- *     acquire %1 {mode = read}
- *     acquire %2 {mode = read}
- *     acquire %3 {mode = write}
- *     launch %1, %2, %3, %4 {callee = smooth, graph = 0, outputs = 1, buffers = 3}
- *     done %1
- *     done %2
- *     done %3
- *   }
- *   ret
- * }
- */
+/* the schedule of smooth */
+static const int32_t smooth_launches[] = {
+    1, 0, 0, 3, 0, 0, 1, 2, /* smooth: u dt out */
+};
+static const tiga_step smooth_steps[] = {
+    {TIGA_DO_BIND_PARAM, 0, 0, 0}, /* 0: u */
+    {TIGA_DO_BIND_PARAM, 1, 1, 0}, /* 1: dt */
+    {TIGA_DO_BIND_RESULT, 2, 0, 0}, /* 2: out */
+    {TIGA_DO_READ, 0, 0, 0}, /* 3: u */
+    {TIGA_DO_READ, 1, 0, 0}, /* 4: dt */
+    {TIGA_DO_WRITE, 2, 0, 0}, /* 5: out */
+    {TIGA_DO_LAUNCH, 0, 0, 0}, /* 6: smooth */
+    {TIGA_DO_DONE, 0, 0, 0}, /* 7: u */
+    {TIGA_DO_DONE, 1, 0, 0}, /* 8: dt */
+    {TIGA_DO_DONE, 2, 0, 0}, /* 9: out */
+    {TIGA_DO_END, 0, 0, 0}, /* 10 */
+};
 TIGA_HOST_FN int32_t smooth_host(const tiga_host *host, void *frame, const int64_t *dims) {
     const int64_t n_dst = dims[0];
-    tiga_instance *u;
-    TIGA_TRY(host->bind_param(frame, 0, &u));
-    tiga_instance *dt;
-    TIGA_TRY(host->bind_param(frame, 1, &dt));
-    tiga_instance *out;
-    TIGA_TRY(host->bind_result(frame, 0, &out));
-    /* the one page */ {
-        TIGA_TRY(host->acquire(frame, u, 0)); /* read */
-        TIGA_TRY(host->acquire(frame, dt, 0)); /* read */
-        TIGA_TRY(host->acquire(frame, out, 1)); /* write */
-        TIGA_TRY(host->poll(frame));
-        {
-            tiga_instance *const buffers[] = {u, dt, out};
-            TIGA_TRY(host->launch(frame, &tiga_kernels[1] /* smooth */, 0, n_dst, buffers, NULL));
-        }
-        TIGA_TRY(host->done(frame, u));
-        TIGA_TRY(host->done(frame, dt));
-        TIGA_TRY(host->done(frame, out));
-    }
-    return 0;
+    tiga_instance *instances[3];
+    int64_t numbers[] = {n_dst};
+    return tiga_follow(host, frame, smooth_steps, smooth_launches, NULL, instances, numbers);
 }
 
-/* task @spread[F, .dst](src x: f32[F], dst y: f32[F]) -> (near: row f32[F], score: edge f32) exported {
- *   %1 = bind {kind = param, index = 0, name = x} : instance
- *   %2 = bind {kind = param, index = 1, name = y} : instance
- *   %3 = bind {kind = result, index = 0, name = near} : instance
- *   %4 = bind {kind = result, index = 1, name = score} : instance
- *   %5 = dimsize {dim = F} : i64
- *   %6 = dimsize {dim = .dst} : i64
- *   pages {pages = 1} {
- *     %8 = arg {index = 0} : i64
- *     acquire %1 {mode = read}
- *     acquire %2 {mode = read}
- *     acquire %3 {mode = write}
- *     acquire %4 {mode = write}
- *     launch %1, %2, %3, %4, %6, %5 {callee = spread, graph = 0, outputs = 2, buffers = 4}
- *     done %1
- *     done %2
- *     done %3
- *     done %4
- *   }
- *   ret
- * }
- */
+/* the schedule of spread */
+static const int32_t spread_launches[] = {
+    2, 0, 0, 4, 1, 0, 1, 2, 3, 1, /* spread: x y near score */
+};
+static const tiga_step spread_steps[] = {
+    {TIGA_DO_BIND_PARAM, 0, 0, 0}, /* 0: x */
+    {TIGA_DO_BIND_PARAM, 1, 1, 0}, /* 1: y */
+    {TIGA_DO_BIND_RESULT, 2, 0, 0}, /* 2: near */
+    {TIGA_DO_BIND_RESULT, 3, 1, 0}, /* 3: score */
+    {TIGA_DO_READ, 0, 0, 0}, /* 4: x */
+    {TIGA_DO_READ, 1, 0, 0}, /* 5: y */
+    {TIGA_DO_WRITE, 2, 0, 0}, /* 6: near */
+    {TIGA_DO_WRITE, 3, 0, 0}, /* 7: score */
+    {TIGA_DO_LAUNCH, 0, 0, 0}, /* 8: spread */
+    {TIGA_DO_DONE, 0, 0, 0}, /* 9: x */
+    {TIGA_DO_DONE, 1, 0, 0}, /* 10: y */
+    {TIGA_DO_DONE, 2, 0, 0}, /* 11: near */
+    {TIGA_DO_DONE, 3, 0, 0}, /* 12: score */
+    {TIGA_DO_END, 0, 0, 0}, /* 13 */
+};
 TIGA_HOST_FN int32_t spread_host(const tiga_host *host, void *frame, const int64_t *dims) {
     const int64_t F = dims[0];
     const int64_t n_dst = dims[1];
-    tiga_instance *x;
-    TIGA_TRY(host->bind_param(frame, 0, &x));
-    tiga_instance *y;
-    TIGA_TRY(host->bind_param(frame, 1, &y));
-    tiga_instance *near;
-    TIGA_TRY(host->bind_result(frame, 0, &near));
-    tiga_instance *score;
-    TIGA_TRY(host->bind_result(frame, 1, &score));
-    /* the one page */ {
-        TIGA_TRY(host->acquire(frame, x, 0)); /* read */
-        TIGA_TRY(host->acquire(frame, y, 0)); /* read */
-        TIGA_TRY(host->acquire(frame, near, 1)); /* write */
-        TIGA_TRY(host->acquire(frame, score, 1)); /* write */
-        TIGA_TRY(host->poll(frame));
-        {
-            tiga_instance *const buffers[] = {x, y, near, score};
-            const int64_t sizes[] = {F};
-            TIGA_TRY(host->launch(frame, &tiga_kernels[2] /* spread */, 0, n_dst, buffers, sizes));
-        }
-        TIGA_TRY(host->done(frame, x));
-        TIGA_TRY(host->done(frame, y));
-        TIGA_TRY(host->done(frame, near));
-        TIGA_TRY(host->done(frame, score));
-    }
-    return 0;
+    tiga_instance *instances[4];
+    int64_t numbers[] = {n_dst, F};
+    return tiga_follow(host, frame, spread_steps, spread_launches, NULL, instances, numbers);
 }
 
-/* task @relax[g.dst, g.src, g.edge](graph g: graph, param u: f32[g.dst], param rounds: i64, param dt: f32) -> (out: f32[g.dst]) exported square {
- *   %1 = bind {kind = param, index = 1, name = u} : instance
- *   %2 = bind {kind = param, index = 2, name = rounds} : instance
- *   %3 = bind {kind = param, index = 3, name = dt} : instance
- *   %4 = bind {kind = result, index = 0, name = out} : instance
- *   %5 = const {value = 4} : i64
- *   %6 = dimsize {dim = g.dst} : i64
- *   %7 = mul %5, %6 : i64
- *   %8 = instance %7 {name = relax.carried.1, version = 0, tier = host} : instance
- *   %9 = instance %7 {name = relax.carried.1, version = 1, tier = host} : instance
- *   copy %1, %8
- *   acquire %2 {mode = read}
- *   %12 = readi %2 : i64
- *   done %2
- *   %14 = repeat %12, %8, %9 : tuple {
- *     %15 = arg {index = 0} : instance
- *     %16 = arg {index = 1} : instance
- *     pages {pages = 1} {
- *       %18 = arg {index = 0} : i64
- *       acquire %15 {mode = read}
- *       acquire %3 {mode = read}
- *       acquire %16 {mode = write}
- *       launch %15, %3, %16, %6 {callee = smooth, graph = 0, outputs = 1, buffers = 3}
- *       done %15
- *       done %3
- *       done %16
- *     }
- *     yield %16, %15
- *   }
- *   %27 = get %14 {index = 0} : instance
- *   %28 = get %14 {index = 1} : instance
- *   release %28
- *   copy %27, %4
- *   release %27
- *   ret
- * }
- */
+/* the schedule of relax */
+static const int32_t relax_launches[] = {
+    1, 0, 4, 3, 0, 6, 2, 7, /* smooth: carried_0 dt carried_1 */
+};
+static const tiga_buffer relax_buffers[] = {
+    {"relax.carried.1", 0, TIGA_TIER_HOST},
+    {"relax.carried.1", 1, TIGA_TIER_HOST},
+};
+static const tiga_step relax_steps[] = {
+    {TIGA_DO_BIND_PARAM, 0, 1, 0}, /* 0: u */
+    {TIGA_DO_BIND_PARAM, 1, 2, 0}, /* 1: rounds */
+    {TIGA_DO_BIND_PARAM, 2, 3, 0}, /* 2: dt */
+    {TIGA_DO_BIND_RESULT, 3, 0, 0}, /* 3: out */
+    {TIGA_DO_ALLOC, 4, 0, 0}, /* 4: relax_carried_1@0 */
+    {TIGA_DO_ALLOC, 5, 0, 1}, /* 5: relax_carried_1@1 */
+    {TIGA_DO_COPY, 4, 0, 0}, /* 6: relax_carried_1@0 from u */
+    {TIGA_DO_READ, 1, 0, 0}, /* 7: rounds */
+    {TIGA_DO_READ_I64, 1, 1, 0}, /* 8: rounds */
+    {TIGA_DO_DONE, 1, 0, 0}, /* 9: rounds */
+    {TIGA_DO_USE, 6, 4, 0}, /* 10: carried_0 is relax_carried_1@0 */
+    {TIGA_DO_USE, 7, 5, 0}, /* 11: carried_1 is relax_carried_1@1 */
+    {TIGA_DO_SET, 2, 3, 0}, /* 12: repeat rounds_value */
+    {TIGA_DO_GO_FROM, 2, 26, 1}, /* 13: no further round */
+    {TIGA_DO_READ, 6, 0, 0}, /* 14: carried_0 */
+    {TIGA_DO_READ, 2, 0, 0}, /* 15: dt */
+    {TIGA_DO_WRITE, 7, 0, 0}, /* 16: carried_1 */
+    {TIGA_DO_LAUNCH, 0, 0, 0}, /* 17: smooth */
+    {TIGA_DO_DONE, 6, 0, 0}, /* 18: carried_0 */
+    {TIGA_DO_DONE, 2, 0, 0}, /* 19: dt */
+    {TIGA_DO_DONE, 7, 0, 0}, /* 20: carried_1 */
+    {TIGA_DO_USE, 8, 7, 0}, /* 21: next_0 is carried_1 */
+    {TIGA_DO_USE, 9, 6, 0}, /* 22: next_1 is carried_0 */
+    {TIGA_DO_USE, 6, 8, 0}, /* 23: carried_0 is next_0 */
+    {TIGA_DO_USE, 7, 9, 0}, /* 24: carried_1 is next_1 */
+    {TIGA_DO_COUNT, 2, 0, 0}, /* 25: next round */
+    {TIGA_DO_GO, 0, 12, 0}, /* 26 */
+    {TIGA_DO_RELEASE, 7, 0, 0}, /* 27: carried_1 */
+    {TIGA_DO_COPY, 3, 6, 0}, /* 28: out from carried_0 */
+    {TIGA_DO_RELEASE, 6, 0, 0}, /* 29: carried_0 */
+    {TIGA_DO_END, 0, 0, 0}, /* 30 */
+};
 TIGA_HOST_FN int32_t relax_host(const tiga_host *host, void *frame, const int64_t *dims) {
     const int64_t g_dst = dims[0];
-    tiga_instance *u;
-    TIGA_TRY(host->bind_param(frame, 1, &u));
-    tiga_instance *rounds;
-    TIGA_TRY(host->bind_param(frame, 2, &rounds));
-    tiga_instance *dt;
-    TIGA_TRY(host->bind_param(frame, 3, &dt));
-    tiga_instance *out;
-    TIGA_TRY(host->bind_result(frame, 0, &out));
     const int64_t t7 = TIGA_SIZE_MUL(4, g_dst);
-    tiga_instance *relax_carried_1_0;
-    TIGA_TRY(host->alloc(frame, "relax.carried.1", 0, TIGA_TIER_HOST, t7, &relax_carried_1_0));
-    tiga_instance *relax_carried_1_1;
-    TIGA_TRY(host->alloc(frame, "relax.carried.1", 1, TIGA_TIER_HOST, t7, &relax_carried_1_1));
-    TIGA_TRY(host->copy(frame, u, relax_carried_1_0));
-    TIGA_TRY(host->acquire(frame, rounds, 0)); /* read */
-    int64_t rounds_value;
-    TIGA_TRY(host->read_i64(frame, rounds, &rounds_value));
-    TIGA_TRY(host->done(frame, rounds));
-    tiga_instance *carried_0 = relax_carried_1_0;
-    tiga_instance *carried_1 = relax_carried_1_1;
-    for (int64_t round_ = 0; round_ < rounds_value; ++round_) {
-        /* the one page */ {
-            TIGA_TRY(host->acquire(frame, carried_0, 0)); /* read */
-            TIGA_TRY(host->acquire(frame, dt, 0)); /* read */
-            TIGA_TRY(host->acquire(frame, carried_1, 1)); /* write */
-            TIGA_TRY(host->poll(frame));
-            {
-                tiga_instance *const buffers[] = {carried_0, dt, carried_1};
-                TIGA_TRY(host->launch(frame, &tiga_kernels[1] /* smooth */, 0, g_dst, buffers, NULL));
-            }
-            TIGA_TRY(host->done(frame, carried_0));
-            TIGA_TRY(host->done(frame, dt));
-            TIGA_TRY(host->done(frame, carried_1));
-        }
-        tiga_instance *const next_0 = carried_1;
-        tiga_instance *const next_1 = carried_0;
-        carried_0 = next_0;
-        carried_1 = next_1;
-    }
-    TIGA_TRY(host->release(frame, carried_1));
-    TIGA_TRY(host->copy(frame, carried_0, out));
-    TIGA_TRY(host->release(frame, carried_0));
-    return 0;
+    tiga_instance *instances[10];
+    int64_t numbers[] = {t7, 0, 0, 0, g_dst};
+    return tiga_follow(host, frame, relax_steps, relax_launches, relax_buffers, instances, numbers);
 }
 
 static const char *const weighted_sum_dims[] = {
