@@ -4,7 +4,6 @@
  * graph arrives: the module keeps what it needs for that (owner.recipe) and the code once it is there (owner.wide). */
 #include "driver/drv_jit.h"
 
-#include <stdio.h>
 #include <string.h>
 
 typedef struct owner {

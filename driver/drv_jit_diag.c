@@ -5,7 +5,6 @@
  * string has the length -1. */
 #include "driver/drv_jit.h"
 
-#include <setjmp.h>
 #include <string.h>
 
 /* ---- writing ---- */

@@ -35,12 +35,6 @@ typedef struct cache_command {
 
 /* ---- collecting ---- */
 
-static void *copy_bytes(base_arena *a, const void *bytes, size_t n) {
-    char *copy = base_arena_alloc(a, n + 1);
-    memcpy(copy, bytes, n);
-    return copy;
-}
-
 typedef struct collecting {
     cache_command *c;
     const tiga_cache_entry *entry;
@@ -56,7 +50,7 @@ static void keep_entry(void *arg) {
     for (size_t i = 0; i < e->n_fields; i++) {
         const tiga_cache_field *f = &k->entry->fields[i];
         fields[i].name = base_arena_strdup(c->arena, f->name);
-        fields[i].bytes = copy_bytes(c->arena, f->bytes, f->n_bytes);
+        fields[i].bytes = base_arena_strndup(c->arena, f->bytes, f->n_bytes);
         fields[i].n_bytes = f->n_bytes;
     }
     e->fields = fields;

@@ -20,7 +20,7 @@ static const struct {
               [TIGA_C128] = {"c128", 16, 0, 0}};
 
 bool rt_dtype_valid(int32_t dtype) { return dtype >= 0 && (size_t)dtype < sizeof dtypes / sizeof *dtypes; }
-bool rt_dtype_is_whole(int32_t dtype) { return rt_dtype_valid(dtype) && dtypes[dtype].most != 0; }
+static bool is_whole(int32_t dtype) { /* bool and integers */ return rt_dtype_valid(dtype) && dtypes[dtype].most != 0; }
 const char *tiga_dtype_text(int32_t dtype) { return rt_dtype_valid(dtype) ? dtypes[dtype].text : "unknown"; }
 int32_t tiga_dtype_bytes(int32_t dtype) { return rt_dtype_valid(dtype) ? dtypes[dtype].bytes : 0; }
 
@@ -196,7 +196,7 @@ static void convert_one(const convert *c, bool whole, int64_t i) {
             ((tiga_c128 *)c->to)[i] = (tiga_c128){x, y};
     } else if (c->to_dtype == TIGA_F64)
         ((double *)c->to)[i] = x;
-    else if (!rt_dtype_is_whole(c->to_dtype)) /* from i64 to f32 in one rounding */
+    else if (!is_whole(c->to_dtype)) /* from i64 to f32 in one rounding */
         put_f32(c->to, c->to_dtype, i, whole ? (float)n : (float)x);
     else if (c->to_dtype == TIGA_BOOL)
         ((uint8_t *)c->to)[i] = whole ? n != 0 : x != 0;
@@ -210,7 +210,7 @@ static void convert_task(void *arg, int64_t task, int thread) {
     const convert *c = arg;
     int64_t begin, end;
     rt_task_range(c->n, c->n_tasks, task, &begin, &end);
-    bool whole = rt_dtype_is_whole(c->from_dtype);
+    bool whole = is_whole(c->from_dtype);
     if (c->from_dtype == c->to_dtype && c->from_dtype != TIGA_BOOL) {
         size_t size = (size_t)tiga_dtype_bytes(c->to_dtype);
         memcpy((char *)c->to + (size_t)begin * size, (const char *)c->from + (size_t)begin * size,

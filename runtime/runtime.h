@@ -103,7 +103,6 @@ void rt_task_range(int64_t n, int64_t n_tasks, int64_t task, int64_t *begin, int
 
 /* ---- rt_array.c, rt_npy.c ------------------------------------------------------------------------------------------ */
 bool rt_dtype_valid(int32_t dtype);
-bool rt_dtype_is_whole(int32_t dtype); /* bool and integers */
 /* false: negative size, bad rank, or more than INT64_MAX bytes */
 bool rt_shape_bytes(int32_t dtype, int32_t rank, const int64_t *shape, int64_t *out_bytes);
 /* tiga_array_convert from inside a call, of a valid array and between types that convert. */

@@ -1,7 +1,6 @@
 # The command lines, the C API of the compiler, the examples, and an installed copy, from the outside.
 if(TIGA_COMPILER)
   set(cli_dir ${CMAKE_CURRENT_SOURCE_DIR}/cli)
-  set(TIGA_PYTHON /usr/bin/python3 CACHE FILEPATH "Python with numpy and scipy, for the tests")
   add_executable(cache_fill ${cli_dir}/cache_fill.c) # for test_cache.py
   target_link_libraries(cache_fill PRIVATE runtime)
   foreach(test tigac tiga cache examples programs large install)

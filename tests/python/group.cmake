@@ -1,6 +1,5 @@
 # The Python package: the same tests with the extension and through ctypes, with numpy and without.
 if(TIGA_COMPILER AND NOT TIGA_SANITIZE) # Python is not instrumented
-  set(TIGA_PYTHON /usr/bin/python3 CACHE FILEPATH "Python with numpy and scipy, for the tests")
   set(python_dir ${CMAKE_CURRENT_LIST_DIR})
   set(env_fast)
   set(env_ctypes TIGA_PYTHON_EXTENSION=off)
