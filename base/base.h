@@ -108,6 +108,7 @@ void base_hasher_add(base_hasher *h, const void *bytes, size_t n); /* the bytes 
 base_hash128 base_hasher_digest(const base_hasher *h);
 base_hash128 base_hash_bytes(const void *bytes, size_t n);
 void base_hash_hex(base_hash128 h, char out[33]);
+uint64_t base_hash_name(const char *text, size_t n); /* FNV-1a: short names in tables in memory */
 
 /* ---- seal.c: a checksum at the end of a file whose own format does not mind more bytes there (ELF). -------------- */
 typedef enum base_seal { BASE_SEAL_NONE, BASE_SEAL_GOOD, BASE_SEAL_BROKEN } base_seal;

@@ -46,3 +46,10 @@ void base_hash_hex(base_hash128 h, char out[33]) {
     }
     out[32] = 0;
 }
+
+uint64_t base_hash_name(const char *text, size_t n) {
+    uint64_t h = 14695981039346656037U;
+    for (size_t i = 0; i < n; i++)
+        h = (h ^ (unsigned char)text[i]) * 1099511628211U;
+    return h;
+}

@@ -325,16 +325,11 @@ typedef struct fe_reducer {
     const char *params;
     const char *doc;
 } fe_reducer;
-typedef struct fe_later { /* words of the language that this version does not have yet */
-    const char *text;
-    fe_error_id id;
-    const char *what;
-} fe_later;
 const fe_func *fe_func_find(const char *text);
 const fe_func *fe_func_at(size_t i);
 const fe_reducer *fe_reducer_find(const char *text);
 const fe_reducer *fe_reducer_at(size_t i);
-const fe_later *fe_later_find(const char *text, const char *kind); /* kind: "function", "reducer", "type" */
+bool fe_is_later(const char *text); /* a function of the language that this version does not have yet */
 bool fe_is_builtin(const char *text); /* a function or a type */
 
 /* ---- lowering ---------------------------------------------------------------------------------------------------- */

@@ -16,11 +16,9 @@ static const fe_reducer REDUCERS[] = {
 #undef FE_REDUCER
 };
 
-static const fe_later LATER[] = {
-    {"stencil", FE_E0812, "function"}, {"radius", FE_E0812, "function"},      {"knn", FE_E0812, "function"},
-    {"dense", FE_E0812, "function"},   {"triangular", FE_E0812, "function"},  {"segments", FE_E0812, "function"},
-    {"join", FE_E0812, "function"},    {"von_neumann", FE_E0812, "function"}, {"moore", FE_E0812, "function"},
-};
+/* Functions that make graphs: in the language, not in this version. */
+static const char *const LATER[] = {"stencil",  "radius", "knn",         "dense", "triangular",
+                                    "segments", "join",   "von_neumann", "moore"};
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
@@ -42,15 +40,15 @@ const fe_reducer *fe_reducer_find(const char *text) {
 
 const fe_reducer *fe_reducer_at(size_t i) { return i < COUNT(REDUCERS) ? &REDUCERS[i] : NULL; }
 
-const fe_later *fe_later_find(const char *text, const char *kind) {
+bool fe_is_later(const char *text) {
     for (size_t i = 0; i < COUNT(LATER); i++)
-        if (strcmp(LATER[i].text, text) == 0 && strcmp(LATER[i].what, kind) == 0)
-            return &LATER[i];
-    return NULL;
+        if (strcmp(LATER[i], text) == 0)
+            return true;
+    return false;
 }
 
 bool fe_is_builtin(const char *text) {
     ir_dtype t;
-    return fe_func_find(text) || ir_dtype_from_text(text, strlen(text), &t) || fe_later_find(text, "function") ||
-           fe_later_find(text, "type") || strcmp(text, "graph") == 0 || strcmp(text, "T") == 0;
+    return fe_func_find(text) || ir_dtype_from_text(text, strlen(text), &t) || fe_is_later(text) ||
+           strcmp(text, "graph") == 0 || strcmp(text, "T") == 0;
 }

@@ -271,9 +271,8 @@ static ir_id lower_cast(fe_lower *l, const fe_expr *e, ir_dtype t) {
 
 static ir_id unknown_function(fe_lower *l, const fe_expr *e) {
     const char *text = e->name->text;
-    const fe_later *later = fe_later_find(text, "function");
-    if (later) {
-        fe_report(l->c, later->id, e->name_span, "%s is not supported yet", text);
+    if (fe_is_later(text)) {
+        fe_report(l->c, FE_E0812, e->name_span, "%s is not supported yet", text);
         return 0;
     }
     base_diag *d = fe_report(l->c, FE_E0202, e->name_span, "unknown function '%s'", text);

@@ -8,11 +8,6 @@ static const fe_reducer *find(fe_lower *l, const fe_expr *e) {
     const fe_reducer *r = fe_reducer_find(text);
     if (r)
         return r;
-    const fe_later *later = fe_later_find(text, "reducer");
-    if (later) {
-        fe_report(l->c, later->id, e->name_span, "reduce %s is not supported yet", text);
-        return NULL;
-    }
     base_diag *d = fe_report(l->c, FE_E0214, e->name_span, "unknown reducer '%s'", text);
     fe_nearest near = {.wanted = text};
     for (size_t i = 0; fe_reducer_at(i); i++)

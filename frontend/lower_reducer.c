@@ -113,8 +113,7 @@ static ir_id region_argument(use *u, size_t i, size_t index) {
 static bool is_elementwise(use *u, const ir_region *r) {
     for (size_t i = 0; i < r->n; i++) {
         const ir_op *op = ir_at(u->l->b.f, r->ops[i]);
-        bool leaf = op->code == IR_ARG || op->code == IR_CONST || op->code == IR_DIMSIZE || op->code == IR_BROADCAST;
-        if (leaf || ir_class_is_elementwise(ir_op_describe(op->code)->cls))
+        if (ir_is_combining(op->code))
             continue;
         fe_label(u->l->c, fe_report(u->l->c, FE_E0225, op->span, "combine works element by element"),
                  "lift or finalize may do this, combine may not");
@@ -217,16 +216,15 @@ static bool has_symbol(const fe_decl *d, const fe_name *name) {
     return false;
 }
 
-static bool bind_axis(fe_lower *l, const fe_decl *d, const fe_dim *dim, ir_dim actual) {
+static void bind_axis(fe_lower *l, const fe_decl *d, const fe_dim *dim, ir_dim actual) {
     if (dim->kind != FE_DIM_NAME || !has_symbol(d, dim->name))
-        return true;
+        return;
     fe_binding *have = dim->name->local;
     if (have && have->frame == l->frame)
-        return true; /* compared with the whole shape later */
+        return; /* compared with the whole shape later */
     fe_binding *b = fe_bind(l, FE_BIND_DIM, dim->name, dim->span, "(dimension");
     b->dim = actual;
     b->used = true;
-    return true;
 }
 
 static bool bind_dims(fe_lower *l, const fe_decl *d, base_span span, const ir_id *messages) {

@@ -151,10 +151,8 @@ static ir_id lower_transpose(fe_lower *l, const fe_expr *e, const fe_expr **slot
         return 0;
     }
     uint32_t a = type.rank - 2, b = type.rank - 1;
-    if ((slots[1] || l->program) && !axis_of(l, e, &type, slots[1] ? slots[1] : NULL, &a))
+    if (slots[1] && !axis_of(l, e, &type, slots[1], &a))
         return 0;
-    if (!slots[1])
-        a = type.rank - 2;
     if (slots[2] && !axis_of(l, e, &type, slots[2], &b))
         return 0;
     if (l->program && (a == 0 || b == 0)) {
@@ -174,25 +172,6 @@ static ir_id lower_transpose(fe_lower *l, const fe_expr *e, const fe_expr **slot
     return id;
 }
 
-/* Every open dimension as often on both sides, and as many elements of the fixed ones. */
-static bool same_elements(const ir_type *a, const ir_type *b) {
-    double n[2] = {1, 1};
-    const ir_type *t[2] = {a, b};
-    for (int side = 0; side < 2; side++)
-        for (uint32_t i = 0; i < t[side]->rank; i++) {
-            ir_dim d = t[side]->dim[i];
-            int count = 0;
-            n[side] *= ir_dim_is_sym(d) ? 1 : (double)d;
-            for (uint32_t j = 0; ir_dim_is_sym(d) && j < a->rank; j++)
-                count += a->dim[j] == d;
-            for (uint32_t j = 0; ir_dim_is_sym(d) && j < b->rank; j++)
-                count -= b->dim[j] == d;
-            if (count)
-                return false;
-        }
-    return n[0] == n[1];
-}
-
 static ir_id lower_reshape(fe_lower *l, const fe_expr *e, const fe_expr **slots) {
     ir_id x = fe_lower_value(l, slots[0], IR_NONE);
     ir_type type;
@@ -204,7 +183,7 @@ static ir_id lower_reshape(fe_lower *l, const fe_expr *e, const fe_expr **slots)
     if (!x || !fe_type_of(l, slots[1]->shape, &type))
         return 0;
     const ir_type *from = fe_type_at(l, x);
-    if (!same_elements(from, &type)) {
+    if (!ir_same_elements(from, &type)) {
         fe_label(l->c,
                  fe_report(l->c, FE_E0204, e->span, "reshape of %s to %s", fe_type_text(l, from),
                            fe_type_text(l, &(ir_type){.dtype = from->dtype,

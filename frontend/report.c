@@ -59,13 +59,6 @@ void fe_note(fe_context *c, base_diag *d, const char *fmt, ...) {
 }
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */
-static uint64_t hash_of(const char *text, size_t n) {
-    uint64_t h = 14695981039346656037u; /* FNV-1a */
-    for (size_t i = 0; i < n; i++)
-        h = (h ^ (unsigned char)text[i]) * 1099511628211u;
-    return h;
-}
-
 static void grow_names(fe_context *c) {
     size_t cap = c->cap_names ? c->cap_names * 2 : 256;
     fe_name **names = base_arena_new_array(c->arena, fe_name *, cap);
@@ -84,7 +77,7 @@ static void grow_names(fe_context *c) {
 fe_name *fe_intern(fe_context *c, const char *text, size_t n) {
     if (c->n_names * 2 >= c->cap_names)
         grow_names(c);
-    uint64_t h = hash_of(text, n);
+    uint64_t h = base_hash_name(text, n);
     size_t at = h & (c->cap_names - 1);
     for (; c->names[at]; at = (at + 1) & (c->cap_names - 1)) {
         fe_name *have = c->names[at];

@@ -64,6 +64,8 @@ bool ir_shape_equal(const ir_type *a, const ir_type *b); /* rank and dims only *
 const char *ir_space_text(ir_space s); /* "uniform" "row" "edge" */
 /* Right-aligned broadcast of two shapes into *out (dtype and space are not touched). A constant 1 stretches. */
 bool ir_broadcast(const ir_type *a, const ir_type *b, ir_type *out);
+/* Every open dimension as often on both sides, and as many elements of the fixed ones: what reshape may do. */
+bool ir_same_elements(const ir_type *a, const ir_type *b);
 
 /* ---- operations ------------------------------------------------------------------------------------------------- */
 typedef enum ir_opcode {
@@ -99,6 +101,9 @@ bool ir_op_from_text(const char *text, ir_opcode *out);
 static inline bool ir_class_is_elementwise(ir_class c) {
     return c == IR_CLASS_UNARY || c == IR_CLASS_BINARY || c == IR_CLASS_TERNARY || c == IR_CLASS_COMPARE;
 }
+
+/* May stand in the region of a combine: an element of its value comes from the same element of its operands. */
+bool ir_is_combining(ir_opcode code);
 
 /* reshape to matmul: elements of the result are elements of the operands, or sums of such, at other indices. */
 bool ir_is_shape_op(ir_opcode code);
@@ -337,11 +342,6 @@ ir_dtype ir_elementwise_dtype(ir_opcode code, ir_dtype operand);
 ir_scalar_value ir_part(ir_dtype t, ir_scalar_value v, int which);
 ir_scalar_value ir_complex(ir_dtype t, ir_scalar_value re, ir_scalar_value im);
 bool ir_scalar_same(ir_dtype t, ir_scalar_value a, ir_scalar_value b); /* bit for bit */
-
-/* ---- ir_math.c: transcendental functions of our own (ir_math.def says which) ----- */
-const char *ir_math_name(ir_opcode code, ir_dtype t); /* "tiga_exp_f32", the name in emitted code too; NULL: not ours */
-float ir_math_f32(ir_opcode code, float a, float b); /* b: where the operation has two operands */
-double ir_math_f64(ir_opcode code, double a, double b);
 bool ir_kind_is_primitive(ir_kind k); /* sum prod min max and or */
 ir_opcode ir_kind_opcode(ir_kind k); /* of a primitive kind: the operation that combines */
 ir_scalar_value ir_kind_identity(ir_kind k, ir_dtype t); /* primitive kinds */
@@ -351,6 +351,11 @@ ir_scalar_value ir_kind_combine(ir_kind k, ir_dtype t, ir_scalar_value a, ir_sca
 bool ir_arg_better(ir_kind k, ir_dtype t, ir_scalar_value v, int64_t e, ir_scalar_value best, int64_t best_e);
 ir_scalar_value ir_load_scalar(ir_dtype t, const void *array, int64_t index);
 void ir_store_scalar(ir_dtype t, void *array, int64_t index, ir_scalar_value v);
+
+/* ---- ir_math.c: transcendental functions of our own (ir_math.def says which) ----- */
+const char *ir_math_name(ir_opcode code, ir_dtype t); /* "tiga_exp_f32", the name in emitted code too; NULL: not ours */
+float ir_math_f32(ir_opcode code, float a, float b); /* b: where the operation has two operands */
+double ir_math_f64(ir_opcode code, double a, double b);
 
 /* ---- ir_interp.c (graph level), ir_interp_loop.c: slow, obvious, the judge of everything else -------------------- */
 typedef struct ir_graph_data { /* a relation by destination */

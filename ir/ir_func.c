@@ -7,9 +7,7 @@
 static ir_func gone; /* where a removed function stood in the index */
 
 static size_t hash(const char *name, ir_level level) {
-    uint64_t h = 14695981039346656037u + (uint64_t)level;
-    for (; *name; name++)
-        h = (h ^ (unsigned char)*name) * 1099511628211u;
+    uint64_t h = base_hash_name(name, strlen(name)) + (uint64_t)level;
     return (size_t)(h ^ h >> 32);
 }
 

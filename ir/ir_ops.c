@@ -31,6 +31,11 @@ const ir_op_desc *ir_op_describe(ir_opcode code) {
     return &ops[code];
 }
 
+bool ir_is_combining(ir_opcode code) {
+    bool leaf = code == IR_ARG || code == IR_CONST || code == IR_DIMSIZE || code == IR_BROADCAST;
+    return leaf || ir_class_is_elementwise(ir_op_describe(code)->cls);
+}
+
 bool ir_is_shape_op(ir_opcode code) { return code >= IR_RESHAPE && code <= IR_MATMUL; }
 
 bool ir_op_from_text(const char *text, ir_opcode *out) {

@@ -93,3 +93,24 @@ bool ir_role_from_text(const char *text, ir_role *out) {
 }
 
 bool ir_role_is_out(ir_role r) { return r == IR_OUT_ROW || r == IR_OUT_EDGE || r == IR_OUT_PARAM; }
+
+static int count_of(const ir_type *t, ir_dim d) {
+    int n = 0;
+    for (uint32_t i = 0; i < t->rank; i++)
+        n += t->dim[i] == d;
+    return n;
+}
+
+bool ir_same_elements(const ir_type *a, const ir_type *b) {
+    double product[2] = {1, 1};
+    const ir_type *t[2] = {a, b};
+    for (int side = 0; side < 2; side++)
+        for (uint32_t i = 0; i < t[side]->rank; i++) {
+            ir_dim d = t[side]->dim[i];
+            if (!ir_dim_is_sym(d))
+                product[side] *= (double)d;
+            else if (count_of(a, d) != count_of(b, d))
+                return false;
+        }
+    return product[0] == product[1];
+}

@@ -55,8 +55,7 @@ bool ir_check_combine(ir_check *c, const ir_op *op) {
 }
 
 bool ir_check_in_combine(ir_check *c, const ir_op *op) {
-    bool leaf = op->code == IR_ARG || op->code == IR_CONST || op->code == IR_DIMSIZE || op->code == IR_BROADCAST;
-    if (!leaf && op->code != IR_YIELD && !ir_class_is_elementwise(ir_op_describe(op->code)->cls))
+    if (op->code != IR_YIELD && !ir_is_combining(op->code))
         return ir_check_fail(c, "a combining region computes element by element");
     for (uint32_t i = 0; i < op->n_args; i++)
         if (c->depth_of[op->args[i]] < (uint32_t)c->depth && ir_check_arg(c, op, i)->type.space != IR_UNIFORM)

@@ -13,29 +13,6 @@ static bool is_perm(const char *perm, uint32_t rank) {
     return strlen(perm) == rank && seen + 1 == 1u << rank;
 }
 
-/* Equal symbols on both sides, and equal products of the rest. */
-static bool same_count(const ir_type *a, const ir_type *b) {
-    double product[2] = {1, 1};
-    const ir_type *t[2] = {a, b};
-    bool zero[2] = {false, false};
-    for (int side = 0; side < 2; side++)
-        for (uint32_t i = 0; i < t[side]->rank; i++) {
-            ir_dim d = t[side]->dim[i];
-            int count[2] = {0, 0};
-            zero[side] |= d == 0;
-            if (!ir_dim_is_sym(d)) {
-                product[side] *= (double)d;
-                continue;
-            }
-            for (int k = 0; k < 2; k++)
-                for (uint32_t j = 0; j < t[k]->rank; j++)
-                    count[k] += t[k]->dim[j] == d;
-            if (count[0] != count[1])
-                return false;
-        }
-    return (zero[0] && zero[1]) || product[0] == product[1];
-}
-
 static bool check_axis(ir_check *c, const ir_op *op, const ir_type *t, int64_t *axis) {
     *axis = ir_int(op, IR_ATTR_AXIS, -1);
     return (*axis >= 0 && *axis < (int64_t)t->rank) ||
@@ -142,5 +119,5 @@ bool ir_check_shape_op(ir_check *c, const ir_op *op) {
                ir_check_type_is(c, op, want);
     if (op->type.dtype != want.dtype || op->type.space != want.space)
         return ir_check_fail(c, "it keeps element type and space");
-    return same_count(&want, &op->type) || ir_check_fail(c, "the shapes have different numbers of elements");
+    return ir_same_elements(&want, &op->type) || ir_check_fail(c, "the shapes have different numbers of elements");
 }

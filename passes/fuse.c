@@ -284,11 +284,6 @@ static void move_result(fuser *s, const fuse_side *c, size_t old, ir_id call, si
         bool here = s->home[g->id] == s->region;
         if (here)
             take_out(s, g->id);
-        if (single) {
-            s->uses[call] += s->uses[g->id];
-            s->to[g->id] = call;
-            continue;
-        }
         get->args[0] = call;
         ir_set_int(s->f.m, get, IR_ATTR_INDEX, (int64_t)now);
         member *fresh = base_arena_new_array(s->f.scratch, member, 1);
@@ -304,14 +299,6 @@ static void drop_members(fuser *s, ir_id call) {
     for (const member *g = s->members[call]; g; g = g->next)
         if (ir_at(s->f.p, g->id)->args[0] == call && !s->to[g->id] && s->home[g->id] == s->region)
             take_out(s, g->id);
-}
-
-static ir_type single_type(const fuse_pair *x, const fuser *s) {
-    if (x->second.kernel->n_results == 1)
-        return x->second.op->type;
-    for (const member *g = s->members[x->second.id]; g; g = g->next)
-        return ir_at(s->f.p, g->id)->type;
-    return ir_scalar(IR_TUPLE);
 }
 
 static const char *name_of(const fuser *s, ir_id call) { return ir_word(ir_at(s->f.p, call), IR_ATTR_CALLEE); }
@@ -354,8 +341,9 @@ static void tell_fused(fuser *s, const fuse_pair *x, ir_id call, bool depends) {
 static ir_id rewrite(fuser *s, fuse_pair *x, size_t place) {
     ir_func *p = s->f.p;
     fused_kernel k = fuse_make_kernel(x);
-    bool single = k.func->n_results == 1;
-    ir_id call = ir_op_new(s->f.m, p, IR_CALL, single ? single_type(x, s) : ir_scalar(IR_TUPLE), k.args, k.n_args);
+    bool single = k.func->n_results == 1; /* the second's, and nothing of the first is kept */
+    ir_type type = single ? x->second.op->type : ir_scalar(IR_TUPLE);
+    ir_id call = ir_op_new(s->f.m, p, IR_CALL, type, k.args, k.n_args);
     ir_op *op = ir_at(p, call);
     op->span = x->second.op->span;
     ir_set_word(s->f.m, op, IR_ATTR_CALLEE, k.func->name);

@@ -129,9 +129,7 @@ ir_id hier_bind(hier *h, const char *kind, size_t index, const char *name) {
 
 /* How many instances of this name there are already. */
 static int64_t next_version(hier *h, const char *name) {
-    uint64_t hash = 14695981039346656037u;
-    for (const char *c = name; *c; c++)
-        hash = (hash ^ (unsigned char)*c) * 1099511628211u;
+    uint64_t hash = base_hash_name(name, strlen(name));
     for (hier_name *n = h->names[hash % HIER_NAMES]; n; n = n->next)
         if (!strcmp(n->text, name))
             return ++n->last;

@@ -188,7 +188,6 @@ typedef struct lower_item {
     uint32_t only; /* COMBINE, MOVE: this value of the state */
     uint32_t binding; /* COMBINE: of its region's arguments */
     uint32_t field; /* STORE */
-    ir_id p, c; /* softmax: factors of this edge */
     bool done;
 } lower_item;
 

@@ -234,7 +234,7 @@ void lower_item_at(lower *L, lower_item *it, size_t j, size_t first, const ir_id
 }
 
 /* ---- results ---- */
-/* Element of a place that holds the first axes of reduction `op` (all, or those of the score). */
+/* Element of a place that holds the axes of `t`. */
 static ir_id read_place(lower *L, ir_id place, const ir_type *t, const ir_id *idx) {
     ir_id axes[IR_MAX_RANK];
     size_t n = lower_significant(t, idx, axes);

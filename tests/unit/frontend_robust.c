@@ -122,6 +122,36 @@ Test(robust, chains_of_functions) {
     }
 }
 
+/* The limit of operations is met within whatever a function is made of, at every one of its steps. */
+Test(robust, the_last_operation_may_be_any) {
+    static const char *const LINES[] = {"mean(src.x)",          "reshape(src.x, [2, 500000000])",
+                                        "layer_norm(src.x)",    "cumsum(src.x)",
+                                        "concat(src.x, src.x)", "slice(src.x, 1, -1)",
+                                        "one_hot(src.i, 9)",    "gather(src.x, src.i)",
+                                        "transpose(src.m)",     "src.v @ src.m",
+                                        "softplus(src.x)",      "reduce var(src.x)",
+                                        "gelu(src.c)",          "reduce softmax(src.c, src.x)",
+                                        "clamp(src.x, 0, 1)",   "reduce product(src.c)"};
+    for (size_t k = 0; k < sizeof LINES / sizeof *LINES; k++)
+        for (int offset = 0; offset < 12; offset += k == 2 || k == 11 ? 1 : 4) {
+            base_str text = {0};
+            base_str_add(
+                &text,
+                "reducer product(v: f32) -> f32 {\n state p: f32 = 1\n lift (v)\n combine (a.p * b.p)\n finalize p\n}\n"
+                "kernel k(src x: f32[1000000000], src i: i64, src m: f32[300, 400], src v: f32[300], src c: f32)"
+                " -> f32 {\n");
+            for (int i = 0; i < offset; i++)
+                base_str_addf(&text, " let b%d = -src.c\n", i);
+            for (int i = 0; i < 66000; i++)
+                base_str_addf(&text, " let a%d = %s\n", i, LINES[k]);
+            base_str_add(&text, " return reduce sum(src.c)\n}\n");
+            const char *id;
+            cr_expect_gt(errors_of(base_str_text(&text), &id), 0);
+            cr_expect_str_eq(id ? id : "none", "E0104", "%s, %d before: %s", LINES[k], offset, id ? id : "no error");
+            base_str_fini(&text);
+        }
+}
+
 Test(robust, errors_are_found_behind_many_warnings) {
     base_str text = {0};
     base_str_add(&text, "kernel k(src x: f32) -> f32 {\n");
