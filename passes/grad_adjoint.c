@@ -94,7 +94,7 @@ static void seed(sweep *s, grad_adjoint *a, const bool *given) {
     const ir_op *ret = ir_at(k, k->body.ops[k->body.n - 1]);
     for (size_t i = 0; i < k->n_results; i++) {
         const ir_param *r = &k->results[i];
-        bool edge = r->type.space == IR_EDGE, alone = k->n_results == 1;
+        bool edge = r->type.space == IR_EDGE, alone = k->n_results == 1, total = r->type.space == IR_UNIFORM;
         ir_id v = ret->args[i];
         a->cotangent[i] = UINT32_MAX;
         if (!given[i] || !s->active[v])
@@ -102,8 +102,9 @@ static void seed(sweep *s, grad_adjoint *a, const bool *given) {
         const char *name = alone ? "cotangent" : base_arena_printf(s->b.m->arena, "cotangent_%s", r->name);
         ir_type type = r->type;
         type.dtype = ir_dtype_cotangent(type.dtype);
-        a->cotangent[i] = add_param(s, name, edge ? IR_EDGE_FIELD : IR_DST, type);
-        ir_id ct = read_param(s, a->cotangent[i], edge ? "edge" : "dst", edge ? IR_EDGE : IR_ROW);
+        a->cotangent[i] = add_param(s, name, total ? IR_PARAM_FIELD : edge ? IR_EDGE_FIELD : IR_DST, type);
+        ir_id ct = total ? read_param(s, a->cotangent[i], "param", IR_UNIFORM)
+                         : read_param(s, a->cotangent[i], edge ? "edge" : "dst", edge ? IR_EDGE : IR_ROW);
         ir_op by = {.code = IR_FIELD, .type = r->type};
         take(s, v, &by, ct);
     }
@@ -160,6 +161,8 @@ static void sweep_back(sweep *s, grad_adjoint *a) {
             grad_reduce_rule(&sink, id, ct);
         else if (op->code == IR_GET)
             add_to(s, &s->state_ct[op->args[0]][ir_int(op, IR_ATTR_INDEX, 0)], ct);
+        else if (op->code == IR_TOTAL) /* a gradient of a param, element by element */
+            take(s, op->args[0], op, ct);
         else
             grad_rule(&sink, id, ct);
     }
