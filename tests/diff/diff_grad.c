@@ -103,7 +103,7 @@ ir_func *diff_add_vjp(ir_module *m, const ir_func *of) {
     for (size_t i = 0; i < of->n_results; i++) {
         if (!ir_dtype_has_gradient(of->results[i].type.dtype)) continue;
         args[at] = results[i];
-        args[n + at++] = add_param(&v, base_arena_printf(m->arena, "c%zu", i), ir_at(v.f, results[i])->type);
+        args[n + at++] = add_param(&v, ir_unused_name(m, v.f, base_arena_printf(m->arena, "c%zu", i)), ir_at(v.f, results[i])->type);
     }
     for (size_t i = 0; i < n_wrt; i++) args[2 * n + i] = v.params[wrt[i]];
     ir_id grad = ir_emit(&v.b, IR_GRAD, ir_scalar(IR_TUPLE), args, 2 * n + n_wrt);

@@ -102,7 +102,9 @@ static bool make_gradients(batch *b) {
         for (int i = 0; i < WITH_GRADIENT; i++) {
             bool kernel = i < WITH_GRADIENT / 2;
             const char *name = base_arena_printf(b->arena, "%s%s%d", tame ? "smooth_" : "", kernel ? "k" : "p", i);
-            diff_add_vjp(b->m, kernel ? diff_add_kernel(b->m, name, &b->rng) : diff_add_program(b->m, name, &b->rng));
+            ir_func *f = kernel ? diff_add_kernel(b->m, name, &b->rng) : diff_add_program(b->m, name, &b->rng);
+            const ir_func *first = diff_add_vjp(b->m, f);
+            if (first && i % 3 == 0) diff_add_vjp(b->m, first); /* a gradient of the gradient */
         }
     }
     return checked(b) && expand(b);
