@@ -73,33 +73,47 @@ static tiga_status check_size(tiga_context *ctx, const tiga_hierarchy *h, const 
     return TIGA_OK;
 }
 
-/* With the lock held; it is kept, because eviction works on buffers, which are under another one. */
-static tiga_status allocate(tiga_context *ctx, tiga_hierarchy *h, const char *name, int64_t version, int32_t tier,
-                            int64_t bytes, instance **out) {
-    tiga_status status = check_size(ctx, h, name, version, tier, bytes);
-    if (status != TIGA_OK)
-        return status;
+static instance *instance_new(tiga_context *ctx, const char *name, int64_t version, int32_t tier, int64_t bytes) {
     size_t n = strlen(name) + 1;
     instance *i = base_alloc_zero(sizeof *i);
     char *copy = i ? base_alloc(n) : NULL;
     if (!copy) {
         base_free(i);
-        return rt_fail(ctx, TIGA_E_MEMORY, "tiga_hierarchy_allocate: out of memory");
+        rt_fail(ctx, TIGA_E_MEMORY, "tiga_hierarchy_allocate: out of memory");
+        return NULL;
     }
     memcpy(copy, name, n);
-    i->name = copy;
-    i->version = version;
-    i->tier = tier;
-    i->bytes = bytes;
+    *i = (instance){.name = copy, .version = version, .tier = tier, .bytes = bytes};
+    return i;
+}
+
+/* Without the lock while the bytes are had: that may evict buffers and ask the host to collect, which waits for transfers. */
+static tiga_status allocate(tiga_context *ctx, tiga_hierarchy *h, const char *name, int64_t version, int32_t tier,
+                            int64_t bytes, bool by_transfer) {
+    pthread_mutex_lock(&h->lock);
+    tiga_status status = check_size(ctx, h, name, version, tier, bytes);
+    pthread_mutex_unlock(&h->lock);
+    if (status != TIGA_OK)
+        return status;
+    instance *i = instance_new(ctx, name, version, tier, bytes);
+    if (!i)
+        return TIGA_E_MEMORY;
+    i->made_by_transfer = by_transfer;
     status = hr_block_new(ctx, h->account, tier, bytes, HR_ZERO, name, &i->block);
     if (status != TIGA_OK) {
         instance_free(i);
         return status;
     }
-    i->next = h->instances;
-    h->instances = i;
-    *out = i;
-    return TIGA_OK;
+    pthread_mutex_lock(&h->lock);
+    status = check_size(ctx, h, name, version, tier, bytes); /* another thread may have been faster */
+    if (status == TIGA_OK) {
+        i->next = h->instances;
+        h->instances = i;
+    }
+    pthread_mutex_unlock(&h->lock);
+    if (status != TIGA_OK)
+        instance_free(i);
+    return status;
 }
 
 /* ---- waiting ---- */
@@ -214,11 +228,7 @@ tiga_status tiga_hierarchy_allocate(tiga_context *ctx, tiga_hierarchy *h, const 
                                     int32_t tier, int64_t bytes) {
     if (!h || !name || bytes < 0)
         return rt_fail(ctx, TIGA_E_ARGUMENT, "tiga_hierarchy_allocate: an argument is NULL, or a size negative");
-    instance *i;
-    pthread_mutex_lock(&h->lock);
-    tiga_status status = allocate(ctx, h, name, version, tier, bytes, &i);
-    pthread_mutex_unlock(&h->lock);
-    return status;
+    return allocate(ctx, h, name, version, tier, bytes, false);
 }
 
 static tiga_status check_call(tiga_context *ctx, const tiga_hierarchy *h, const char *who, const char *name) {
@@ -360,31 +370,54 @@ static void run_transfer(hr_job *user) {
     base_free(t);
 }
 
-/* With the lock held: both ends, ready for a transfer. */
-static tiga_status prepare(tiga_context *ctx, tiga_hierarchy *h, const char *name, int64_t version,
-                           const int32_t *tiers, instance **from, instance **to) {
-    bool made = false;
-    tiga_status status = wait_until(ctx, h, "transfer", name, version, tiers[0], OF_WRITER, from);
-    if (status != TIGA_OK)
-        return status;
-    if (!(*from)->valid)
-        return fail(ctx, TIGA_E_ARGUMENT, "transfer", name, version, tiers[0], "it was never written");
-    if (!find(h, name, version, tiers[1])) {
-        status = allocate(ctx, h, name, version, tiers[1], (*from)->bytes, to);
+/* With the lock held: the source has a value, or will have. */
+static tiga_status find_source(tiga_context *ctx, tiga_hierarchy *h, const char *name, int64_t version, int32_t tier,
+                               instance **from) {
+    tiga_status status = wait_until(ctx, h, "transfer", name, version, tier, OF_WRITER, from);
+    if (status == TIGA_OK && !(*from)->valid)
+        status = fail(ctx, TIGA_E_ARGUMENT, "transfer", name, version, tier, "it was never written");
+    return status;
+}
+
+/* Allocates the target if it is not there; *made: this did. */
+static tiga_status make_target(tiga_context *ctx, tiga_hierarchy *h, const char *name, int64_t version,
+                               const int32_t *tiers, bool *made) {
+    instance *from, *to;
+    pthread_mutex_lock(&h->lock);
+    tiga_status status = find_source(ctx, h, name, version, tiers[0], &from);
+    int64_t bytes = status == TIGA_OK ? from->bytes : 0;
+    to = find(h, name, version, tiers[1]);
+    if (to && !to->block.account && !to->incoming) { /* left by a transfer that failed */
+        unlink_instance(h, to);
+        to = NULL;
+    }
+    pthread_mutex_unlock(&h->lock);
+    if (status == TIGA_OK && !to) {
+        status = allocate(ctx, h, name, version, tiers[1], bytes, true);
+        *made = status == TIGA_OK;
+    }
+    return status;
+}
+
+/* With the lock held: both ends, ready.  Each wait may let the other end change, so the source is looked at last. */
+static tiga_status find_ends(tiga_context *ctx, tiga_hierarchy *h, const char *name, int64_t version,
+                             const int32_t *tiers, instance **from, instance **to) {
+    for (;;) {
+        tiga_status status = wait_until(ctx, h, "transfer", name, version, tiers[1], OF_WRITER | OF_READERS, to);
+        if (status == TIGA_OK)
+            status = find_source(ctx, h, name, version, tiers[0], from);
         if (status != TIGA_OK)
             return status;
-        (*to)->made_by_transfer = made = true;
+        if (*to == find(h, name, version, tiers[1]) && !is_busy(*to, OF_WRITER | OF_READERS))
+            return TIGA_OK;
     }
-    if (!made)
-        status = wait_until(ctx, h, "transfer", name, version, tiers[1], OF_WRITER | OF_READERS, to);
-    if (status == TIGA_OK && !(*to)->block.account) { /* left by a transfer that failed */
-        status = hr_block_new(ctx, h->account, tiers[1], (*from)->bytes, HR_ZERO, name, &(*to)->block);
-    }
-    /* either wait may have let the source go, or be written */
-    instance *again = status == TIGA_OK ? find(h, name, version, tiers[0]) : *from;
-    if (again != *from || (status == TIGA_OK && (again->writing || !again->valid)))
-        status = fail(ctx, TIGA_E_NAME, "transfer", name, version, tiers[0], "it went while the target was waited for");
-    return status;
+}
+
+/* A target that this transfer made and then had no use for. */
+static void drop_target(tiga_hierarchy *h, const char *name, int64_t version, int32_t tier) {
+    instance *i = find(h, name, version, tier);
+    if (i && i->made_by_transfer && !i->valid && !is_busy(i, OF_WRITER | OF_READERS | OF_INCOMING | OF_OUTGOING))
+        unlink_instance(h, i);
 }
 
 tiga_status tiga_hierarchy_transfer(tiga_context *ctx, tiga_hierarchy *h, const char *name, int64_t version,
@@ -399,12 +432,18 @@ tiga_status tiga_hierarchy_transfer(tiga_context *ctx, tiga_hierarchy *h, const 
         return rt_fail(ctx, TIGA_E_MEMORY, "tiga_hierarchy_transfer: out of memory");
     t->hierarchy = h;
     t->job.run = run_transfer;
+    bool made = false;
+    const int32_t tiers[] = {from, to};
+    status = make_target(ctx, h, name, version, tiers, &made);
     pthread_mutex_lock(&h->lock);
-    status = prepare(ctx, h, name, version, (int32_t[]){from, to}, &t->from, &t->to);
+    if (status == TIGA_OK)
+        status = find_ends(ctx, h, name, version, tiers, &t->from, &t->to);
     if (status == TIGA_OK) {
         t->from->outgoing++;
         t->to->incoming++;
         t->to->valid = true; /* for transfers out of it that are asked for after this one */
+    } else if (made) {
+        drop_target(h, name, version, to);
     }
     pthread_mutex_unlock(&h->lock);
     if (status == TIGA_OK)
