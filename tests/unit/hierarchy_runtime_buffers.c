@@ -371,7 +371,7 @@ static void random_run(uint64_t seed, int32_t eviction) {
             status = tiga_buffer_spill(ctx, x->b);
             cr_assert(status == TIGA_E_BUDGET || x->bytes == 0 || !residency(x->b).resident);
         } else if (what == 10) {
-            status = save_and_attach(&t, x, (int)(x - m));
+            status = next_random(&s) % 8 ? TIGA_OK : save_and_attach(&t, x, (int)(x - m));
         } else if (what < 8) {
             status = tiga_buffer_realize(ctx, x->b);
             cr_assert(status == TIGA_E_BUDGET || residency(x->b).resident);

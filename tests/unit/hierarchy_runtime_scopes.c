@@ -3,6 +3,25 @@
 
 #include <sys/stat.h>
 
+/* The example at the head of tiga/memory.h. */
+Test(scopes, the_example_of_the_header) {
+    tiga_context *ctx = new_context();
+    tiga_execution_options o = tiga_execution_defaults();
+    o.spill_dir = "/var/tmp";
+    OK(tiga_execution_set_budget(ctx, &o, "host", "1MiB"));
+    OK(tiga_execution_begin(ctx, &o, NULL));
+    tiga_buffer *b;
+    tiga_pin p;
+    OK(tiga_buffer_new(ctx, "x", TIGA_TIER_HOST, 4096, &b));
+    OK(tiga_buffer_pin(ctx, b, TIGA_WRITE, &p));
+    memset(p.data, 1, 4096);
+    tiga_buffer_unpin(&p);
+    OK(tiga_buffer_spill(ctx, b));
+    tiga_buffer_free(b);
+    OK(tiga_execution_end(ctx));
+    tiga_context_free(ctx);
+}
+
 Test(scopes, sizes_are_exact) {
     tiga_context *ctx = new_context();
     static const struct {
