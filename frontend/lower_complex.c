@@ -2,6 +2,8 @@
  * numpy: along the negative real axis, the sign of a zero imaginary part choosing the side. */
 #include "frontend/fe.h"
 
+#include <math.h>
+
 typedef struct parts {
     fe_lower *l;
     base_span span;
@@ -17,25 +19,70 @@ static ir_id choose(parts *p, ir_id c, ir_id a, ir_id b) {
 }
 static ir_id size(parts *p) { return bin(p, IR_HYPOT, p->re, p->im); }
 
+static ir_id both(parts *p, ir_id a, ir_id b) { return fe_elementwise(p->l, p->span, IR_AND, (ir_id[]){a, b}, 2); }
+static ir_id infinite(parts *p, ir_id a) { return bin(p, IR_EQ, un(p, IR_ABS, a), num(p, (double)INFINITY)); }
+static ir_id most(parts *p) { return bin(p, IR_MAX, un(p, IR_ABS, p->re), un(p, IR_ABS, p->im)); }
+
+/* Beyond the last real part whose power is finite, cos and sin are multiplied with before the last factor.  Infinite real
+ * parts are stronger than angles that are none: 0, and infinity + NaN i. */
 static ir_id exponential(parts *p) {
-    ir_id e = un(p, IR_EXP, p->re), real = bin(p, IR_EQ, p->im, num(p, 0));
-    ir_id im = choose(p, real, p->im, bin(p, IR_MUL, e, un(p, IR_SIN, p->im)));
-    return bin(p, IR_COMPLEX, bin(p, IR_MUL, e, un(p, IR_COS, p->im)), im);
+    bool single = p->t == IR_F32;
+    double last = single ? 88 : 709, off = single ? 24 : 64;
+    double factor = single ? 26489122129.84347229 : 6235149080811616882909238708.92846974;
+    ir_id beyond = bin(p, IR_GT, p->re, num(p, last)), zero = num(p, 0);
+    ir_id e = un(p, IR_EXP, choose(p, beyond, bin(p, IR_SUB, p->re, num(p, off)), p->re));
+    ir_id m = choose(p, beyond, num(p, factor), num(p, 1)), infinity = num(p, (double)INFINITY);
+    ir_id none = un(p, IR_NOT, bin(p, IR_LT, un(p, IR_ABS, p->im), infinity));
+    ir_id low = both(p, none, bin(p, IR_EQ, p->re, num(p, (double)-INFINITY)));
+    ir_id cosine = un(p, IR_COS, choose(p, both(p, none, infinite(p, p->re)), zero, p->im));
+    ir_id sine = un(p, IR_SIN, choose(p, low, zero, p->im));
+    ir_id im = bin(p, IR_MUL, bin(p, IR_MUL, e, sine), m);
+    im = choose(p, bin(p, IR_EQ, p->im, zero), p->im, im);
+    return bin(p, IR_COMPLEX, bin(p, IR_MUL, bin(p, IR_MUL, e, cosine), m), im);
 }
 
-static ir_id logarithm(parts *p) { return bin(p, IR_COMPLEX, un(p, IR_LOG, size(p)), bin(p, IR_ATAN2, p->im, p->re)); }
+/* Very large and very small numbers are scaled, so that the size neither overflows nor loses digits; near size 1 it is
+ * log1p(size^2 - 1) / 2. */
+static ir_id logarithm(parts *p) {
+    bool single = p->t == IR_F32;
+    double log2 = 0.69314718055994530942, up = single ? 48 : 60;
+    ir_id large = bin(p, IR_GT, most(p), num(p, single ? 0x1p126 : 0x1p1022));
+    ir_id small = bin(p, IR_LT, most(p), num(p, single ? 0x1p-100 : 0x1p-900));
+    ir_id scale = choose(p, small, num(p, single ? 0x1p48 : 0x1p60), num(p, 1));
+    ir_id back = choose(p, small, num(p, -up * log2), num(p, 0));
+    scale = choose(p, large, num(p, 0.25), scale);
+    back = choose(p, large, num(p, 2 * log2), back);
+    ir_id r = bin(p, IR_HYPOT, bin(p, IR_MUL, p->re, scale), bin(p, IR_MUL, p->im, scale));
+    ir_id re = un(p, IR_ABS, p->re), im = un(p, IR_ABS, p->im), one = num(p, 1);
+    ir_id a = bin(p, IR_MAX, re, im), b = bin(p, IR_MIN, re, im);
+    ir_id square = bin(p, IR_ADD, bin(p, IR_MUL, bin(p, IR_SUB, a, one), bin(p, IR_ADD, a, one)), bin(p, IR_MUL, b, b));
+    ir_id near = both(p, bin(p, IR_GT, r, num(p, 0.75)), bin(p, IR_LT, r, num(p, 1.5)));
+    ir_id close = bin(p, IR_MUL, un(p, IR_LOG1P, choose(p, near, square, num(p, 0))), num(p, 0.5));
+    ir_id log = choose(p, near, close, bin(p, IR_ADD, un(p, IR_LOG, r), back));
+    return bin(p, IR_COMPLEX, log, bin(p, IR_ATAN2, p->im, p->re));
+}
 
-/* t = sqrt((|re| + |z|) / 2), halved first so that the sum does not overflow; the other part is im / 2t. */
+/* t = sqrt((|re| + |z|) / 2); the other part is im / 2t.  Very large and very small numbers are scaled; an infinite imaginary
+ * part is stronger than anything. */
 static ir_id root(parts *p) {
+    bool single = p->t == IR_F32;
+    ir_id small = bin(p, IR_LT, most(p), num(p, single ? 0x1p-100 : 0x1p-900));
+    ir_id scale = choose(p, small, num(p, single ? 0x1p48 : 0x1p120), num(p, 1));
+    ir_id back = choose(p, small, num(p, single ? 0x1p-24 : 0x1p-60), num(p, 1));
+    ir_id large = bin(p, IR_GT, most(p), num(p, single ? 0x1p126 : 0x1p1022));
+    scale = choose(p, large, num(p, 0.25), scale);
+    back = choose(p, large, num(p, 2), back);
+    parts q = {p->l, p->span, p->t, bin(p, IR_MUL, p->re, scale), bin(p, IR_MUL, p->im, scale)};
     ir_id half = num(p, 0.5), zero = num(p, 0);
-    ir_id sum = bin(p, IR_ADD, bin(p, IR_MUL, half, un(p, IR_ABS, p->re)), bin(p, IR_MUL, half, size(p)));
-    ir_id t = un(p, IR_SQRT, sum), other = bin(p, IR_DIV, p->im, bin(p, IR_MUL, num(p, 2), t));
+    ir_id sum = bin(p, IR_ADD, bin(p, IR_MUL, half, un(p, IR_ABS, q.re)), bin(p, IR_MUL, half, size(&q)));
+    ir_id t = un(p, IR_SQRT, sum), other = bin(p, IR_DIV, q.im, bin(p, IR_MUL, num(p, 2), t));
     ir_id below = choose(p, bin(p, IR_EQ, p->im, zero), bin(p, IR_LT, bin(p, IR_DIV, num(p, 1), p->im), zero),
                          bin(p, IR_LT, p->im, zero)); /* of -0 too */
-    ir_id right = bin(p, IR_GE, p->re, zero), none = bin(p, IR_EQ, t, zero);
-    ir_id re = choose(p, right, t, un(p, IR_ABS, other));
-    ir_id im = choose(p, right, other, choose(p, below, un(p, IR_NEG, t), t));
-    return bin(p, IR_COMPLEX, choose(p, none, zero, re), choose(p, none, p->im, im));
+    ir_id right = bin(p, IR_GE, p->re, zero), none = bin(p, IR_EQ, t, zero), beyond = infinite(p, p->im);
+    ir_id re = bin(p, IR_MUL, choose(p, right, t, un(p, IR_ABS, other)), back);
+    ir_id im = bin(p, IR_MUL, choose(p, right, other, choose(p, below, un(p, IR_NEG, t), t)), back);
+    re = choose(p, beyond, num(p, (double)INFINITY), choose(p, none, zero, re));
+    return bin(p, IR_COMPLEX, re, choose(p, beyond, p->im, choose(p, none, p->im, im)));
 }
 
 ir_id fe_complex_function(fe_lower *l, base_span span, ir_opcode code, ir_id z) {
