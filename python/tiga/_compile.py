@@ -63,7 +63,7 @@ def _is_path(source):
         return False
     if source.endswith((".tg", ".ir")):
         return True
-    raise ValueError(f"compile: {source!r} is neither a program (it has no '{{') nor the path of a .tg file")
+    raise ValueError(f"compile: {source!r} is neither a program (it has no '{{') nor the path of a .tg or .ir file")
 
 
 def _defines(dims):
@@ -78,8 +78,21 @@ def _defines(dims):
     return array
 
 
+def _check(name, value, kinds, what):
+    if value is not None and not isinstance(value, kinds):
+        raise TypeError(f"compile: {name} is {value!r}; it must be {what}")
+
+
+def _level(value):
+    if isinstance(value, bool) or not hasattr(type(value), "__index__"):
+        raise TypeError(f"compile: opt_level is {value!r}; it must be an integer from 0 to 3")
+    if not 0 <= value.__index__() <= 3:
+        raise ValueError(f"compile: opt_level is {value}; it must be from 0 to 3")
+    return value.__index__()
+
+
 def compile(source, /, *, file_name=None, cpu=None, opt_level=None, warnings_are_errors=False, cache=True, **dims):
-    """A module from a program: its text (a str with a newline or a '{') or the path of a .tg file.
+    """A module from a program: its text (a str with a newline or a '{') or the path of a .tg or .ir file.
 
     dims fix open dimensions, compile(text, F=64); a dimension left open is taken from the arguments of each call.
     file_name is what diagnostics call the text.  cpu is LLVM's name of a processor, "native" by default.
@@ -88,16 +101,23 @@ def compile(source, /, *, file_name=None, cpu=None, opt_level=None, warnings_are
     """
     if not isinstance(source, (str, os.PathLike)):
         raise TypeError(f"compile: takes the text of a program or a path, not {type(source).__name__}")
-    library, is_path = _jit.tigac(), _is_path(source)
+    is_path, defines = _is_path(source), _defines(dims)
+    _check("file_name", file_name, (str, bytes, os.PathLike), "a name or a path")
+    _check("cpu", cpu, str, "the name of a processor")
+    if cpu is not None and "\0" in cpu:
+        raise ValueError(f"compile: cpu is {cpu!r}; no processor is called so")
+    for name, value in (("warnings_are_errors", warnings_are_errors), ("cache", cache)):
+        if not isinstance(value, (bool, int)):
+            raise TypeError(f"compile: {name} is {value!r}; it must be True or False")
+    library = _jit.tigac()
     options = library.tiga_jit_defaults()
-    defines = _defines(dims)
     options.defines, options.n_defines = defines, len(dims)
     if file_name is not None:
         options.file_name = _lib.encode_path(file_name)
     if cpu is not None:
         options.cpu = cpu.encode()
     if opt_level is not None:
-        options.opt_level = opt_level
+        options.opt_level = _level(opt_level)
     options.warnings_are_errors = bool(warnings_are_errors)
     if cache:
         options.cache = _cache_module._handle()
@@ -110,14 +130,15 @@ def compile(source, /, *, file_name=None, cpu=None, opt_level=None, warnings_are
             data = source.encode()
             _context.call(library.tiga_jit_source, data, len(data), *outputs)
     except ValueError as error:
-        failure = _failure(library, result)
-        raise (failure or error) from None
+        diagnostics, rendered = _diagnostics(library, result)
+        raise (CompileError(rendered, diagnostics) if diagnostics else error) from None
+    else:
+        diagnostics, _ = _diagnostics(library, result)  # warnings
     finally:
-        shown = _shown(library, result)
         library.tigac_result_free(result)
     module = Module._take(handle)  # before a warning that somebody made an error
-    for text in shown:
-        warnings.warn(text, CompileWarning, stacklevel=2)
+    for d in diagnostics:
+        warnings.warn(f"{d.file}:{d.line}:{d.column}: {d.text} [{d.id}]", CompileWarning, stacklevel=2)
     return module
 
 
@@ -127,14 +148,3 @@ def _diagnostics(library, result):
         return [], ""
     contents = library.Result.from_address(result.value)
     return [_diagnostic(contents.diagnostics[i]) for i in range(contents.n_diagnostics)], _text(contents.rendered)
-
-
-def _failure(library, result):
-    diagnostics, rendered = _diagnostics(library, result)
-    return CompileError(rendered, diagnostics) if diagnostics else None
-
-
-def _shown(library, result):
-    """Warnings, one line each."""
-    diagnostics, _ = _diagnostics(library, result)
-    return [f"{d.file}:{d.line}:{d.column}: {d.text} [{d.id}]" for d in diagnostics if not d.is_error]

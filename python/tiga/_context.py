@@ -132,8 +132,7 @@ os.register_at_fork(after_in_child=_after_fork)
 def _run(context, function, arguments, keep):
     if _lib.extension:
         status = function(context.pointer, *arguments)
-        if status == _lib.E_INTERRUPTED:
-            _lib.extension.raise_pending()
+        _lib.extension.raise_pending()
         return status
     if threading.current_thread() is not threading.main_thread():
         return function(context.pointer, *arguments)

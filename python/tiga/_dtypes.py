@@ -53,12 +53,12 @@ def _from_pair(pair):
 class DType:
     """One element type of the language.  to_c and from_c: between a number and the ctype, which holds the bits of a
     16-bit float.  numpy: its name there, long elsewhere."""
-    __slots__ = ("code", "name", "size", "letter", "typestr", "long", "dlpack", "ctype", "python", "numpy", "to_c", "from_c",
+    __slots__ = ("code", "name", "size", "letter", "long", "dlpack", "ctype", "python", "numpy", "to_c", "from_c",
                  "least", "align", "parts")
 
-    def __init__(self, code, name, size, letter, typestr, long, dlpack, ctype, python, numpy=None, to_c=_same, from_c=_same):
+    def __init__(self, code, name, size, letter, long, dlpack, ctype, python, numpy=None, to_c=_same, from_c=_same):
         self.code, self.name, self.size, self.letter = code, name, size, letter
-        self.typestr, self.long, self.dlpack, self.ctype, self.python = typestr, long, dlpack, ctype, python
+        self.long, self.dlpack, self.ctype, self.python = long, dlpack, ctype, python
         self.numpy, self.to_c, self.from_c = numpy or long, to_c, from_c
         self.align = size // 2 if python is complex else size
         self.parts = (2,) if python is complex else ()  # the last axis of its memory, of `letter`s
@@ -81,23 +81,22 @@ class DType:
         return self.name
 
 
-# code, name, bytes, letter of the buffer protocol, typestr of numpy without byte order, name in numpy and torch,
+# code, name, bytes, letter of the buffer protocol, name in numpy and torch,
 # (kind, bits) of DLPack, C type, Python type
 TABLE = (
-    DType(0, "bool", 1, "?", "b1", "bool", (6, 8), C.c_bool, bool),
-    DType(1, "i32", 4, "i", "i4", "int32", (0, 32), C.c_int32, int),
-    DType(2, "i64", 8, "q", "i8", "int64", (0, 64), C.c_int64, int),
-    DType(3, "f32", 4, "f", "f4", "float32", (2, 32), C.c_float, float),
-    DType(4, "f64", 8, "d", "f8", "float64", (2, 64), C.c_double, float),
-    DType(5, "f16", 2, "H", "f2", "float16", (2, 16), C.c_uint16, float, None, _to_f16, _from_f16),
-    DType(6, "bf16", 2, "H", "u2", "bfloat16", (4, 16), C.c_uint16, float, "uint16", _to_bf16, _from_bf16),
-    DType(7, "i8", 1, "b", "i1", "int8", (0, 8), C.c_int8, int),
-    DType(8, "u8", 1, "B", "u1", "uint8", (1, 8), C.c_uint8, int),
-    DType(9, "c64", 8, "f", "c8", "complex64", (5, 64), _Pair32, complex, None, _to_pair32, _from_pair),
-    DType(10, "c128", 16, "d", "c16", "complex128", (5, 128), _Pair64, complex, None, _to_pair64, _from_pair),
+    DType(0, "bool", 1, "?", "bool", (6, 8), C.c_bool, bool),
+    DType(1, "i32", 4, "i", "int32", (0, 32), C.c_int32, int),
+    DType(2, "i64", 8, "q", "int64", (0, 64), C.c_int64, int),
+    DType(3, "f32", 4, "f", "float32", (2, 32), C.c_float, float),
+    DType(4, "f64", 8, "d", "float64", (2, 64), C.c_double, float),
+    DType(5, "f16", 2, "H", "float16", (2, 16), C.c_uint16, float, None, _to_f16, _from_f16),
+    DType(6, "bf16", 2, "H", "bfloat16", (4, 16), C.c_uint16, float, "uint16", _to_bf16, _from_bf16),
+    DType(7, "i8", 1, "b", "int8", (0, 8), C.c_int8, int),
+    DType(8, "u8", 1, "B", "uint8", (1, 8), C.c_uint8, int),
+    DType(9, "c64", 8, "f", "complex64", (5, 64), _Pair32, complex, None, _to_pair32, _from_pair),
+    DType(10, "c128", 16, "d", "complex128", (5, 128), _Pair64, complex, None, _to_pair64, _from_pair),
 )
 BY_CODE = {t.code: t for t in TABLE}
-BY_TYPESTR = {t.typestr: t for t in TABLE}
 BY_LONG = {t.long: t for t in TABLE}
 BY_DLPACK = {t.dlpack: t for t in TABLE}
 I32, I64 = BY_LONG["int32"], BY_LONG["int64"]

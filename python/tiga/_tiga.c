@@ -56,18 +56,25 @@ static int poll_signals(void *user) {
     return raised != 0;
 }
 
+/* After every call, whatever became of it: a handler may have raised when all work was done already. */
 static bool restore_pending(void) {
-    if (!pending[0])
+    if (!pending[0] || !pthread_equal(main_thread, pthread_self()))
         return false;
     PyErr_Restore(pending[0], pending[1], pending[2]);
     memset(pending, 0, sizeof pending);
     return true;
 }
 
-/* The calling thread is the one that runs handlers: of a fresh process, or of a child of fork. */
+/* The calling thread is the one that runs handlers: of a fresh process, or of a child of fork, in which what a handler
+ * of the parent raised during another thread's call is nobody's. */
 static PyObject *set_main(PyObject *self, PyObject *unused) {
     (void)self, (void)unused;
     main_thread = pthread_self();
+    for (int i = 0; i < 3; i++) {
+        PyObject *old = pending[i];
+        pending[i] = NULL;
+        Py_XDECREF(old);
+    }
     Py_RETURN_NONE;
 }
 
@@ -364,11 +371,11 @@ static PyObject *call_call(PyObject *self, PyObject *args, PyObject *given) {
         result = give_results(&fr);
     for (int i = 0; i < MAX_RESULTS && fr.made[i]; i++)
         Py_DECREF(fr.made[i]);
-    if (plain && status == TIGA_OK)
-        return result;
-    if (status == TIGA_E_INTERRUPTED && restore_pending())
+    if (plain && restore_pending()) {
+        Py_XDECREF(result);
         return NULL;
-    return slow(self, args, given);
+    }
+    return plain && status == TIGA_OK ? result : slow(self, args, given);
 }
 
 /* ---- making one ---- */

@@ -67,6 +67,20 @@ class Compile(unittest.TestCase):
             tg.compile(SUM, cpu="zzz")
         with self.assertRaises(ValueError):
             tg.compile(SUM, opt_level=7)
+        wrong = {"cpu": 3, "file_name": 3, "opt_level": "2", "warnings_are_errors": "yes", "cache": "off"}
+        for name, value in wrong.items():
+            with self.assertRaisesRegex(TypeError, f"compile: {name} is {value!r}; it must be "):
+                tg.compile(SUM, **{name: value})
+        with self.assertRaisesRegex(TypeError, "opt_level is True"):
+            tg.compile(SUM, opt_level=True)
+        with self.assertRaisesRegex(ValueError, "cpu is"):
+            tg.compile(SUM, cpu="x86-64\0")
+
+    def test_ir_text(self):
+        path = folder() / "model.ir"
+        path.write_text((SOURCE / "tests" / "codegen" / "model.ir").read_text())
+        self.assertIn("weighted_sum", tg.compile(path))
+        self.assertIn("weighted_sum", tg.compile(str(path)))
 
 
 class Errors(unittest.TestCase):
@@ -110,6 +124,23 @@ class Errors(unittest.TestCase):
         for w in seen:
             self.assertIs(w.category, tg.CompileWarning)
             self.assertEqual(Path(w.filename).name, Path(__file__).name)
+
+    def test_a_warning_made_an_error_leaves_no_module(self):
+        def code():
+            with open("/proc/self/maps") as maps:
+                return sum("r-xp" in line and line.split()[4] == "0" for line in maps)
+
+        def attempt(k):
+            with self.assertRaises(tg.CompileWarning):
+                tg.compile(f"kernel s(src x: f32, src u: f32) -> f32 {{ return {k} * reduce sum(src.x) }}", cache=False)
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            attempt(0)
+            before = code()
+            for k in range(1, 11):
+                attempt(k)
+            self.assertLess(code() - before, 5)
 
 
 class Cache(unittest.TestCase):
