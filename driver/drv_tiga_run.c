@@ -75,6 +75,7 @@ typedef struct run {
     tiga_array in[MAX_VALUES], out[MAX_VALUES];
     double compile_seconds, load_seconds, read_seconds, best_seconds, sum_seconds;
     tiga_call_stats call;
+    int64_t transposes; /* of all repetitions */
 } run;
 
 /* ---- command line -------------------------------------------------------------------------------------------------- */
@@ -394,6 +395,7 @@ static int call(run *r) {
     for (int64_t k = 0; k < r->repeat && !s; k++) {
         double began = drv_seconds();
         s = call_once(r);
+        r->transposes += r->call.transposes;
         double took = drv_seconds() - began;
         r->sum_seconds += took;
         r->best_seconds = k && r->best_seconds < took ? r->best_seconds : took;
@@ -488,8 +490,8 @@ static void print_stats(const run *r) {
     int64_t moved = r->call.bytes_read + r->call.bytes_written;
     base_str_addf(&s, ", \"bytes_read\": %lld, \"bytes_written\": %lld, \"bytes_moved\": %lld",
                   (long long)r->call.bytes_read, (long long)r->call.bytes_written, (long long)moved);
-    base_str_addf(&s, ", \"bytes_per_second\": %.6g, \"peak_bytes\": %lld}\n", (double)moved / fast,
-                  (long long)r->call.peak_bytes);
+    base_str_addf(&s, ", \"bytes_per_second\": %.6g, \"peak_bytes\": %lld, \"transposes\": %lld}\n",
+                  (double)moved / fast, (long long)r->call.peak_bytes, (long long)r->transposes);
     fputs(base_str_text(&s), stdout);
     base_str_fini(&s);
 }

@@ -57,6 +57,14 @@ class Graphs(CliTest):
         np.savez(self.dir / "bad.npz", **parts)
         self.fails(1, TIGA, "graph", "info", "bad.npz", says="the transposed relation in the file is not that of the graph")
 
+    def test_what_a_gradient_builds(self):
+        """The transposed relation: once for a graph, never when the file has it."""
+        self.write("k.tg", "kernel k(src x: f32) -> f32 { return reduce sum(src.x) }\nexport vjp k(x)\n")
+        args = ["run", "k.tg", "k_vjp", "--src", "x=1", "--dst", "cotangent=1", "--repeat=3", "--stats"]
+        for option, want in (([], 1), (["--transposed"], 0)):
+            self.ok(TIGA, "graph", "generate", "uniform", "--nodes=50", "--degree=4", *option, "g.npz")
+            self.assertEqual(json.loads(self.ok(TIGA, *args, "--graph", "g.npz"))["transposes"], want)
+
     def test_edge_list_gzip(self):
         self.write("links.txt.gz", gzip.compress(b"# from to\n0\t1\r\n2\t1\n1\t0\n"))
         self.ok(TIGA, "graph", "import", "links.txt.gz", "g.npz")
