@@ -29,7 +29,8 @@ tiga_status hr_buffer_make(tiga_context *ctx, const char *name, int32_t tier, in
     return TIGA_OK;
 }
 
-tiga_status tiga_buffer_new(tiga_context *ctx, const char *name, int32_t tier, int64_t bytes, tiga_buffer **out) {
+static tiga_status make_resident(tiga_context *ctx, const char *name, int32_t tier, int64_t bytes, int flags,
+                                 tiga_buffer **out) {
     if (out)
         *out = NULL;
     if (!ctx || !out || bytes < 0)
@@ -41,7 +42,7 @@ tiga_status tiga_buffer_new(tiga_context *ctx, const char *name, int32_t tier, i
     tiga_status status = hr_buffer_make(ctx, name, tier, bytes, &b);
     if (status != TIGA_OK)
         return status;
-    status = hr_block_new(ctx, b->account, tier, bytes, HR_ZERO, hr_buffer_text(b), &b->here);
+    status = hr_block_new(ctx, b->account, tier, bytes, flags, hr_buffer_text(b), &b->here);
     if (status != TIGA_OK) {
         tiga_buffer_free(b);
         return status;
@@ -51,6 +52,14 @@ tiga_status tiga_buffer_new(tiga_context *ctx, const char *name, int32_t tier, i
     pthread_mutex_unlock(&b->memory->lock);
     *out = b;
     return TIGA_OK;
+}
+
+tiga_status tiga_buffer_new(tiga_context *ctx, const char *name, int32_t tier, int64_t bytes, tiga_buffer **out) {
+    return make_resident(ctx, name, tier, bytes, HR_ZERO, out);
+}
+
+tiga_status tiga_buffer_new_unset(tiga_context *ctx, const char *name, int32_t tier, int64_t bytes, tiga_buffer **out) {
+    return make_resident(ctx, name, tier, bytes, 0, out);
 }
 
 tiga_buffer *tiga_buffer_retain(tiga_buffer *b) {
@@ -176,10 +185,11 @@ void tiga_buffer_unpin(tiga_pin *pin) {
     unlink_pin(b, pin);
     b->version += pin->mode == TIGA_WRITE;
     if (b->n_pins == 0) {
-        hr_idle_add(b);
-        if (b->leave) /* asked for while it was pinned; if there is no room on disk it stays */
-            (void)hr_move_out(NULL, b, false);
+        bool leave = b->leave; /* asked for while it was pinned; if there is no room on disk it stays */
         b->leave = false;
+        hr_idle_add(b);
+        if (leave && b->bytes > 0)
+            (void)hr_move_out(NULL, b, false);
     }
     pthread_cond_broadcast(&m->moved);
     pthread_mutex_unlock(&m->lock);
@@ -220,7 +230,7 @@ tiga_status tiga_buffer_copy(tiga_context *ctx, tiga_buffer *b, int32_t tier, ti
     tiga_buffer *made = NULL;
     tiga_status status = tiga_buffer_pin(ctx, b, TIGA_READ, &from);
     if (status == TIGA_OK)
-        status = tiga_buffer_new(ctx, b->name, tier, b->bytes, &made);
+        status = tiga_buffer_new_unset(ctx, b->name, tier, b->bytes, &made);
     if (status == TIGA_OK)
         status = tiga_buffer_pin(ctx, made, TIGA_WRITE, &to);
     if (status == TIGA_OK) {

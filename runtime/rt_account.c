@@ -163,7 +163,8 @@ tiga_status rt_charge(tiga_context *ctx, tiga_execution *e, int32_t tier, int64_
     }
     struct rt_room *room = room_of(e);
     int64_t budget = atomic_load(&e->budget[tier]);
-    while (room && budget >= 0 && n_bytes <= budget) {
+    /* each round frees something, unless others are faster every time */
+    for (int tries = 0; room && budget >= 0 && n_bytes <= budget && tries < 10000; tries++) {
         tiga_status status = TIGA_OK;
         rt_room_answer answer = room->make(room, ctx, tier, n_bytes, &status);
         if (answer == RT_ROOM_FAILED)

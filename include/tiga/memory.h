@@ -137,6 +137,9 @@ typedef struct tiga_pin { /* the caller's memory; must stay in its place until t
  * E_BUDGET (disk) from eviction, E_UNSUPPORTED the tier. */
 TIGA_API tiga_status tiga_buffer_new(tiga_context *ctx, const char *name, int32_t tier, int64_t bytes,
                                      tiga_buffer **out);
+/* The same with bytes of any value, for who writes all of them at once. */
+TIGA_API tiga_status tiga_buffer_new_unset(tiga_context *ctx, const char *name, int32_t tier, int64_t bytes,
+                                           tiga_buffer **out);
 TIGA_API tiga_buffer *tiga_buffer_retain(tiga_buffer *b); /* one more owner; returns b */
 TIGA_API void
 tiga_buffer_free(tiga_buffer *b); /* one owner less; the last one frees memory and file space.  NULL is fine */

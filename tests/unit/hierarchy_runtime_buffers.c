@@ -32,7 +32,7 @@ static void end(bench *t) {
 
 static tiga_buffer *make(tiga_context *ctx, const char *name, int64_t bytes, uint64_t seed) {
     tiga_buffer *b;
-    OK(tiga_buffer_new(ctx, name, TIGA_TIER_HOST, bytes, &b));
+    OK(tiga_buffer_new_unset(ctx, name, TIGA_TIER_HOST, bytes, &b));
     OK(fill(ctx, b, seed));
     return b;
 }
