@@ -16,7 +16,7 @@ if(TIGA_COMPILER AND TARGET cuda_sim)
   add_test(NAME diff.second COMMAND diff_test --seed 2000 --functions ${functions} ${cuda})
   set_tests_properties(diff.first diff.second PROPERTIES TIMEOUT 1800 LABELS diff)
 
-  set(gradients 160)
+  set(gradients 100)
   if(TIGA_SANITIZE)
     set(gradients 30)
   endif()
