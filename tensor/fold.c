@@ -53,13 +53,75 @@ static tiga_status fold_node(tiga_tensor *x, ir_kind kind, uint32_t axes, int ke
     return TIGA_OK;
 }
 
+/* ---- folds over everything ---- */
+/* Arrays of one shape, element by element, and all of it folded: along one axis that is as fast as memory, and costs
+ * nothing to say, because the arguments are there already. */
+static bool wants_one_axis(const tiga_tensor *x, uint32_t axes) {
+    int long_axes = 0;
+    for (int i = 0; i < x->rank; i++) {
+        long_axes += x->shape[i] != 1;
+        if (x->shape[i] != 1 && !(axes >> i & 1))
+            return false;
+    }
+    return x->even && long_axes > 1;
+}
+
+static bool goes_on(const tiga_tensor *x) { return x->kind == TENSOR_COMPUTE && tiga_tensor_size(x) != 1; }
+
+/* x again, from arguments with one axis; map holds those of the operands. */
+static tiga_status with_one_axis(tiga_tensor *x, tiga_tensor *const *map, tiga_tensor **out) {
+    tiga_tensor *args[3] = {0};
+    int64_t all = tiga_tensor_size(x);
+    if (!goes_on(x))
+        return tiga_tensor_reshape(x, all != 1, &all, out);
+    for (uint32_t i = 0; i < x->n_args; i++)
+        args[i] = map[x->args[i]->number];
+    if (x->code == IR_CAST)
+        return tiga_tensor_cast(args[0], x->dtype, out);
+    return tensor_elementwise((ir_opcode)x->code, args, (int)x->n_args, out);
+}
+
+static tiga_status to_one_axis(tiga_tensor *x, tiga_tensor **out) {
+    tensor_list l = tensor_list_take(x->ts);
+    tiga_tensor **map = NULL;
+    tiga_status status = tensor_postorder(x->ts, &x, 1, goes_on, &l) ? TIGA_OK : TIGA_E_MEMORY;
+    if (status == TIGA_OK && !(map = base_alloc_zero(l.n * sizeof *map)))
+        status = tensor_fail(x->ts, TIGA_E_MEMORY, "fold: out of memory");
+    for (size_t i = 0; status == TIGA_OK && i < l.n; i++)
+        status = with_one_axis(l.v[i], map, &map[i]);
+    if (status == TIGA_OK)
+        *out = tiga_tensor_retain(map[l.n - 1]);
+    for (size_t i = 0; map && i < l.n; i++)
+        tiga_tensor_free(map[i]);
+    base_free(map);
+    tensor_list_give(x->ts, &l);
+    return status;
+}
+
+static tiga_status fold_everything(tiga_tensor *x, ir_kind kind, uint32_t axes, int keep, tiga_tensor **out) {
+    tiga_tensor *flat = NULL, *one = NULL;
+    int64_t ones[TENSOR_MAX_RANK] = {1, 1, 1, 1, 1, 1, 1};
+    int32_t rank = keep ? x->rank : x->rank - __builtin_popcount(axes);
+    tiga_status status = to_one_axis(x, &flat);
+    if (status == TIGA_OK)
+        status = fold_node(flat, kind, 1, 0, rank ? &one : out);
+    if (status == TIGA_OK && rank)
+        status = tiga_tensor_reshape(one, rank, ones, out);
+    tiga_tensor_free(flat);
+    tiga_tensor_free(one);
+    return status;
+}
+
 static tiga_status fold_kind(tiga_tensor *x, ir_kind kind, uint32_t axes, int keep, tiga_tensor **out) {
     tiga_tensor *full = NULL;
     tiga_status status = TIGA_OK;
     if (x->stretch) /* the order of additions is that of the shape, however its elements are kept */
         status = tensor_expand(x, &full);
-    if (status == TIGA_OK)
-        status = fold_node(full ? full : x, kind, axes, keep, out);
+    if (status == TIGA_OK) {
+        tiga_tensor *from = full ? full : x;
+        status = wants_one_axis(from, axes) ? fold_everything(from, kind, axes, keep, out)
+                                            : fold_node(from, kind, axes, keep, out);
+    }
     tiga_tensor_free(full);
     return status;
 }

@@ -22,7 +22,7 @@ typedef struct grad {
     tiga_status status;
 } grad;
 
-static bool is_float(const tiga_tensor *x) { return x->dtype == TIGA_F32 || x->dtype == TIGA_F64; }
+static bool has_gradient(const tiga_tensor *x) { return ir_dtype_has_gradient((ir_dtype)x->dtype); }
 static bool has_origin(const tiga_tensor *x) { return x->n_args > 0; }
 static bool is_cut(const tiga_tensor *x) { return x->n_args > 0 && !x->computed; }
 static bool is_pending(const tiga_tensor *x) { return x->kind == TENSOR_COMPUTE; }
@@ -38,8 +38,8 @@ static void mark(grad *g, tiga_tensor *const *wrt, int n) {
         }
     for (size_t i = 0; i < g->list.n; i++) {
         const tiga_tensor *x = g->list.v[i];
-        for (uint32_t k = 0; k < x->n_args && is_float(x); k++)
-            g->active[i] |= g->active[x->args[k]->slot - 1] && is_float(x->args[k]);
+        for (uint32_t k = 0; k < x->n_args && has_gradient(x); k++)
+            g->active[i] |= g->active[x->args[k]->slot - 1] && has_gradient(x->args[k]);
     }
 }
 
@@ -146,6 +146,20 @@ static tiga_status adjoint_node(tensor_move code, tiga_tensor *const *args, uint
     return *out ? TIGA_OK : TIGA_E_MEMORY;
 }
 
+/* Sums of 16-bit floats are made in f32. */
+static tiga_status gather_back(const tiga_tensor *x, tiga_tensor *c, tiga_tensor **out) {
+    tiga_tensor *wide = NULL, *sum = NULL, like = *x->args[0];
+    like.dtype = ir_dtype_is_half((ir_dtype)c->dtype) ? TIGA_F32 : c->dtype;
+    tiga_status status = tiga_tensor_cast(c, like.dtype, &wide);
+    if (status == TIGA_OK)
+        status = adjoint_node(MOVE_SCATTER, (tiga_tensor *[]){wide, x->args[1]}, 2, &like, x->attr, &sum);
+    if (status == TIGA_OK)
+        status = tiga_tensor_cast(sum, c->dtype, out);
+    tiga_tensor_free(wide);
+    tiga_tensor_free(sum);
+    return status;
+}
+
 static tiga_status permute_back(const tiga_tensor *x, tiga_tensor *c, tiga_tensor **out) {
     int32_t order[TENSOR_MAX_RANK];
     for (int32_t i = 0; i < x->rank; i++)
@@ -171,7 +185,7 @@ static tiga_status move_back(const tiga_tensor *x, uint32_t k, tiga_tensor *c, t
             at += x->args[i]->shape[x->attr[0]];
         return tiga_tensor_slice(c, (int)x->attr[0], at, a->shape[x->attr[0]], 1, out);
     case MOVE_GATHER:
-        return adjoint_node(MOVE_SCATTER, (tiga_tensor *[]){c, x->args[1]}, 2, a, x->attr, out);
+        return gather_back(x, c, out);
     case MOVE_SCATTER:
         return tiga_tensor_gather(c, x->args[1], (int)x->attr[0], out);
     case MOVE_CUMSUM:
@@ -189,7 +203,7 @@ static tiga_status move_back(const tiga_tensor *x, uint32_t k, tiga_tensor *c, t
 /* Operand k of movement x, which has a cotangent.  What takes it by itself does; the others are listed. */
 static void give_operand(grad *g, const tiga_tensor *x, uint32_t k, tensor_list *outputs, tensor_list *cts) {
     tiga_tensor *a = x->args[k], *moved = NULL, *c = NULL;
-    if (!g->active[a->slot - 1] || !is_float(a))
+    if (!g->active[a->slot - 1] || !has_gradient(a))
         return;
     g->status = move_back(x, k, g->ct[x->slot - 1], &moved);
     if (g->status == TIGA_OK)
@@ -236,11 +250,11 @@ static void sweep(grad *g, tiga_tensor *loss) {
 
 /* ---- the calls ---- */
 static tiga_status check(tiga_tensors *ts, const tiga_tensor *loss, tiga_tensor *const *wrt, int n) {
-    if (!is_float(loss) || tiga_tensor_size(loss) != 1)
+    if ((loss->dtype != TIGA_F32 && loss->dtype != TIGA_F64) || tiga_tensor_size(loss) != 1)
         return tensor_fail(ts, TIGA_E_TYPE, "gradient: the loss is not one f32 or f64");
     for (int i = 0; i < n; i++) {
-        if (!is_float(wrt[i]) || wrt[i]->weak)
-            return tensor_fail(ts, TIGA_E_TYPE, "gradient: value %d is %s; there is one with respect to f32 and f64", i,
+        if (!has_gradient(wrt[i]) || wrt[i]->weak)
+            return tensor_fail(ts, TIGA_E_TYPE, "gradient: value %d is %s; there are none with respect to such", i,
                                wrt[i]->weak ? "a number" : tiga_dtype_text(wrt[i]->dtype));
         if (wrt[i]->kind != TENSOR_REAL || wrt[i]->computed) {
             if (wrt[i]->stretch | wrt[i]->born)

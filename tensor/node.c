@@ -90,12 +90,25 @@ tiga_tensor *tensor_new(tiga_tensors *ts, tensor_kind kind, int32_t dtype, int32
     x->refs = 1;
     x->ts = ts;
     x->kind = kind;
+    x->even = true;
     x->dtype = (uint8_t)dtype;
     x->rank = (uint8_t)rank;
     for (int i = 0; i < rank; i++)
         x->shape[i] = shape[i];
     ts->refs++;
     return x;
+}
+
+/* From the shapes alone, so that it does not matter what has been realised. */
+static bool is_even(const tiga_tensor *x) {
+    if (!x->computed) /* a movement: a value of its own, but for those that only change how it is kept */
+        return x->code != MOVE_EXPAND || x->args[0]->even;
+    if (!ir_class_is_elementwise(ir_op_describe((ir_opcode)x->code)->cls))
+        return false;
+    for (uint32_t i = 0; i < x->n_args; i++)
+        if (tiga_tensor_size(x->args[i]) != 1 && !(x->args[i]->even && tensor_same_shape(x->args[i], x)))
+            return false;
+    return true;
 }
 
 tiga_tensor *tensor_node(tensor_kind kind, uint16_t code, int32_t dtype, int32_t rank, const int64_t *shape,
@@ -116,6 +129,7 @@ tiga_tensor *tensor_node(tensor_kind kind, uint16_t code, int32_t dtype, int32_t
         x->args[i] = tiga_tensor_retain(args[i]);
         x->watched |= args[i]->watched;
     }
+    x->even = is_even(x);
     return x;
 }
 

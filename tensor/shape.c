@@ -173,7 +173,10 @@ tiga_status tiga_tensor_reshape(tiga_tensor *x, int32_t rank, const int64_t *giv
             (*out)->stretch = stretch;
         return *out ? TIGA_OK : TIGA_E_MEMORY;
     }
-    return tensor_view_of(MOVE_RESHAPE, x, rank, shape, NULL, out);
+    tiga_status status = tensor_view_of(MOVE_RESHAPE, x, rank, shape, NULL, out);
+    if (status == TIGA_OK && ones)
+        (*out)->even = false; /* as of an expression */
+    return status;
 }
 
 tiga_status tensor_newaxis(tiga_tensor *x, int axis, tiga_tensor **out) {
@@ -225,6 +228,7 @@ static tiga_tensor *real_broadcast(tiga_tensor *x, int32_t rank, const int64_t *
     if (!v)
         return NULL;
     v->computed = true;
+    v->even = false;
     v->literal = x->literal;
     v->constant = x->constant;
     v->value = x->value;

@@ -70,6 +70,7 @@ struct tiga_tensor {
     bool watched;   /* or descends from one that is */
     bool literal;   /* REAL: `value` is every element, and there is no buffer */
     bool constant;  /* a literal whose value is part of programs */
+    bool even;      /* element by element from arrays of its own shape: may as well have one axis */
     bool computed;  /* what it was made by was COMPUTE (else MOVE), when it has operands */
     uint8_t stretch; /* bit i: axis i, larger than 1, repeats one element */
     uint8_t born;   /* stretch, as long as it ever was: gradients do not reach single repeats */

@@ -202,6 +202,42 @@ Test(tensor_grad, full_value) { /* every element of zeros is a value of its own 
     tiga_tensor_free(g);
 }
 
+Test(tensor_grad, complex_and_half) { /* |z|^2: 2 z; a gather of f16 */
+    tiga_tensor *a = f64_of((double[]){1, 2}, SHAPE(2)), *b = f64_of((double[]){3, -1}, SHAPE(2)), *g, *w, *picked,
+                *index;
+    tiga_tensor *z = op2(h, "complex", a, b), *bar, *p, *re, *loss;
+    OK(tiga_tensor_watch(z, &w));
+    bar = op1(h, "conj", w);
+    p = op2(h, "mul", w, bar);
+    re = op1(h, "real", p);
+    loss = fold(h, "sum", re, 1, 0);
+    OK(tiga_tensor_grad(loss, &w, 1, 0, &g));
+    double v[4];
+    OK(tiga_tensor_copy_to(g, v, sizeof v));
+    cr_assert(v[0] == 2 && v[1] == 6 && v[2] == 4 && v[3] == -2, "%g %g %g %g", v[0], v[1], v[2], v[3]);
+    tiga_tensor *made[] = {z, w, bar, p, re, loss, g, b};
+    for (size_t i = 0; i < sizeof made / sizeof *made; i++)
+        tiga_tensor_free(made[i]);
+
+    int64_t at[] = {1, 1, 0};
+    tiga_array numbers = tiga_array_borrow(at, TIGA_I64, 1, (int64_t[]){3});
+    OK(tiga_tensor_from(h->ts, &numbers, TIGA_COPY, &index));
+    tiga_tensor *half, *square, *wide, *back;
+    OK(tiga_tensor_cast(a, TIGA_F16, &half));
+    OK(tiga_tensor_gather(half, index, 0, &picked));
+    square = op2(h, "mul", picked, picked);
+    OK(tiga_tensor_cast(square, TIGA_F32, &wide));
+    loss = fold(h, "sum", wide, 1, 0);
+    OK(tiga_tensor_grad(loss, &half, 1, 0, &g));
+    cr_assert_eq(tiga_tensor_dtype(g), TIGA_F16);
+    OK(tiga_tensor_cast(g, TIGA_F64, &back));
+    OK(tiga_tensor_copy_to(back, v, 16));
+    cr_assert(v[0] == 2 && v[1] == 8, "%g %g", v[0], v[1]);
+    tiga_tensor *more[] = {a, index, half, picked, square, wide, loss, g, back};
+    for (size_t i = 0; i < sizeof more / sizeof *more; i++)
+        tiga_tensor_free(more[i]);
+}
+
 Test(tensor_grad, refused) {
     tiga_tensor *x = f64_of((double[]){1, 2, 3}, SHAPE(3)), *y = f64_of((double[]){1}, SHAPE(1)), *g;
     tiga_tensor *loss = fold(h, "sum", x, 1, 0), *few[] = {x, x}, *out[2];
