@@ -105,6 +105,14 @@ ir_func *diff_add_vjp(ir_module *m, const ir_func *of) {
         args[at] = results[i];
         args[n + at++] = add_param(&v, ir_unused_name(m, v.f, base_arena_printf(m->arena, "c%zu", i)), ir_at(v.f, results[i])->type);
     }
+    size_t kept = 0;
+    for (size_t i = 0; i < n_wrt; i++)
+        if (v.params[wrt[i]]) wrt[kept++] = wrt[i]; /* one that is read in a region only stands behind no grad */
+    n_wrt = kept;
+    if (!n_wrt) {
+        ir_func_remove(m, v.f);
+        return NULL;
+    }
     for (size_t i = 0; i < n_wrt; i++) args[2 * n + i] = v.params[wrt[i]];
     ir_id grad = ir_emit(&v.b, IR_GRAD, ir_scalar(IR_TUPLE), args, 2 * n + n_wrt);
     ir_set_int(m, ir_at(v.f, grad), IR_ATTR_OUTPUTS, (int64_t)n);
