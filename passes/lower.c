@@ -77,7 +77,7 @@ static bool lower_kernel(ir_module *m, ir_func *k, base_arena *scratch, base_str
         base_str_addf(err, "lower: kernel %s does not end with ret", k->name);
         return false;
     }
-    lower_states(m, k);
+    lower_states(m, k, scratch);
     lower_init(&L, m, k, scratch);
     if (!check_results(&L, err) || !lower_analyse(&L, err))
         return false;

@@ -217,7 +217,7 @@ ir_id lower_region_argument(lower *L, ir_id arg, const ir_id *idx);
 ir_id lower_combined(lower *L, ir_id get, const ir_id *idx); /* element of a state whose walk is over */
 
 /* ---- lower_states.c ---- */
-void lower_states(ir_module *m, ir_func *k);
+void lower_states(ir_module *m, ir_func *k, base_arena *scratch);
 
 /* ---- lower_nest.c ---- */
 /* Runs all items in nests by shape; `open` loops over leading axes are open already, with these indices. */

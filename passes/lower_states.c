@@ -2,13 +2,34 @@
  * operation by operation; lowering knows only `combine`.
  *
  *   softmax, logsumexp   state (m, s, acc): largest score so far, sum of exp(score - m), the same sum times the values
- *   var, std             state (n, mean, m2): edges so far, their mean, sum of squares of the distances from it */
+ *   var, std             state (n, mean, m2): edges so far, their mean, sum of squares of the distances from it
+ *
+ *   max or min, and how often it occurs
+ *                        state (m, n), when a kernel asks for both: the count begins anew with each better value, so the
+ *                        edges are walked once.  This is what the gradient of a maximum asks for.
+ *
+ * The first two values of a softmax are those of a logsumexp of the same scores, which is what its gradient asks for: one
+ * state serves both when it is two numbers (arrays would be read by other lanes than those that wrote them) and the
+ * softmax need not be walked in tiles. */
 #include "passes/lower.h"
 
 #include <math.h>
 
+typedef struct scores { /* of a softmax that was written */
+    ir_id score, softmax, max, norm;
+} scores;
+
+typedef struct states {
+    ir_module *m;
+    ir_func *k;
+    base_arena *scratch;
+    scores *seen;
+    size_t n_seen, cap_seen;
+} states;
+
 typedef struct writer {
     ir_builder b;
+    states *s;
     ir_id start[3], lifted[3], a[3], c[3], next[3], got[3]; /* by value of the state; c: the state that joins */
     const char *name[3];
     size_t n;
@@ -104,7 +125,58 @@ static ir_id as_wide(writer *w, ir_id score, uint32_t rank) {
     return id;
 }
 
-static void write_softmax(writer *w, ir_op *op, bool weighed) {
+/* ---- one state for a softmax and a logsumexp ---- */
+static bool is_narrow(const ir_type *t) {
+    int64_t bytes = (int64_t)ir_dtype_bytes(t->dtype);
+    for (uint32_t i = 0; i < t->rank && bytes <= LOWER_WHOLE_BYTES; i++)
+        bytes = t->dim[i] < 0 || t->dim[i] > LOWER_WHOLE_BYTES ? LOWER_WHOLE_BYTES + 1 : bytes * t->dim[i];
+    return bytes <= LOWER_WHOLE_BYTES;
+}
+
+/* Does something look at other elements of v than its own? */
+static bool is_folded(const states *s, ir_id v) {
+    bool *from = base_arena_new_array(s->scratch, bool, s->k->n_ops);
+    from[v] = true;
+    for (size_t i = 0; i < s->k->body.n; i++) {
+        ir_id id = s->k->body.ops[i];
+        const ir_op *op = ir_at(s->k, id);
+        for (uint32_t a = 0; a < op->n_args; a++)
+            from[id] = from[id] || from[op->args[a]];
+        if (from[id] && id != v && (op->code == IR_FOLD || op->code == IR_TOTAL || ir_is_shape_op(op->code)))
+            return true;
+    }
+    return false;
+}
+
+static const scores *shared_scores(const states *s, ir_id score) {
+    for (size_t i = 0; i < s->n_seen; i++) {
+        const scores *c = &s->seen[i];
+        if (c->score == score && (is_narrow(&ir_at(s->k, c->softmax)->type) || is_folded(s, c->softmax)))
+            return c;
+    }
+    return NULL;
+}
+
+static bool read_softmax(writer *w, ir_op *op) {
+    const scores *c = op->type.rank ? NULL : shared_scores(w->s, op->args[0]);
+    if (!c)
+        return false;
+    ir_id args[2] = {c->max, op1(w, IR_LOG, c->norm)};
+    op->code = IR_ADD;
+    ir_set_args(w->b.m, op, args, 2);
+    return true;
+}
+
+static void keep_scores(writer *w, ir_id score, ir_id softmax) {
+    scores c = {.score = score, .softmax = softmax, .max = w->got[0], .norm = w->got[1]};
+    base_push(w->s->scratch, w->s->seen, w->s->n_seen, w->s->cap_seen, c);
+}
+
+static void write_softmax(writer *w, ir_id at, bool weighed) {
+    ir_op *op = ir_at(w->b.f, at);
+    if (!weighed && read_softmax(w, op))
+        return;
+    ir_id own = op->args[0];
     ir_id value = op->args[op->n_args - 1], score = as_wide(w, op->args[0], type_of(w, value).rank);
     ir_type s = type_of(w, score);
     ir_region *outer;
@@ -115,6 +187,8 @@ static void write_softmax(writer *w, ir_op *op, bool weighed) {
     ir_id id = begin(w, &outer);
     join_scores(w);
     end(w, id, outer);
+    if (weighed)
+        keep_scores(w, own, at);
     op->code = weighed ? IR_DIV : IR_ADD;
     ir_id args[2] = {weighed ? w->got[2] : w->got[0], weighed ? w->got[1] : op1(w, IR_LOG, w->got[1])};
     ir_set_args(w->b.m, op, args, 2);
@@ -149,15 +223,87 @@ static void write_var(writer *w, ir_op *op, bool root) {
     ir_set_args(w->b.m, op, args, root ? 1 : 2);
 }
 
+/* ---- max, min and the count of ties ---- */
+static bool is_number(const states *s, ir_id v, double x) {
+    const ir_op *op = ir_at(s->k, v);
+    while (op->code == IR_BROADCAST)
+        op = ir_at(s->k, op->args[0]);
+    if (op->code != IR_CONST)
+        return false;
+    ir_scalar_value n = ir_find_attr(op, IR_ATTR_VALUE)->v;
+    return op->type.dtype == IR_F32 ? (double)n.f == x : op->type.dtype == IR_F64 && n.d == x;
+}
+
+/* sum(v == best ? 1 : 0) with best a reduction of v itself. */
+static bool counts_ties(const states *s, const ir_op *op, ir_id best) {
+    ir_id v = ir_at(s->k, best)->args[0];
+    if (op->code != IR_REDUCE || ir_kind_of(op) != IR_KIND_SUM || !ir_type_equal(&op->type, &ir_at(s->k, best)->type))
+        return false;
+    const ir_op *one = ir_at(s->k, op->args[0]);
+    if (one->code != IR_SELECT || !is_number(s, one->args[1], 1) || !is_number(s, one->args[2], 0))
+        return false;
+    const ir_op *tied = ir_at(s->k, one->args[0]);
+    return tied->code == IR_EQ &&
+           ((tied->args[0] == v && tied->args[1] == best) || (tied->args[0] == best && tied->args[1] == v));
+}
+
+static ir_id find_ties(const states *s, ir_id best) {
+    const ir_op *op = ir_at(s->k, best), *v = ir_at(s->k, op->args[0]);
+    if (!ir_dtype_is_float(op->type.dtype) || v->type.space != IR_EDGE || !ir_shape_equal(&v->type, &op->type))
+        return 0;
+    for (size_t i = 0; i < s->k->body.n; i++)
+        if (counts_ties(s, ir_at(s->k, s->k->body.ops[i]), best))
+            return s->k->body.ops[i];
+    return 0;
+}
+
+static void join_ties(writer *w, ir_opcode better) {
+    ir_id zero = number(w, type_of(w, w->a[1]).dtype, 0), m = op2(w, better, w->a[0], w->c[0]);
+    w->next[0] = m;
+    w->next[1] = op2(w, IR_ADD, choose(w, op2(w, IR_EQ, w->a[0], m), w->a[1], zero),
+                     choose(w, op2(w, IR_EQ, w->c[0], m), w->c[1], zero));
+}
+
+static void become_member(writer *w, ir_id v, ir_id combine, int64_t index) {
+    ir_op *op = ir_at(w->b.f, v);
+    op->code = IR_GET;
+    ir_drop_attr(op, IR_ATTR_KIND);
+    ir_set_args(w->b.m, op, &combine, 1);
+    ir_set_int(w->b.m, op, IR_ATTR_INDEX, index);
+}
+
+static bool write_ties(writer *w, ir_id at) {
+    ir_op *op = ir_at(w->b.f, at);
+    ir_id ties = find_ties(w->s, at), v = op->args[0];
+    bool max = ir_kind_of(op) == IR_KIND_MAX;
+    ir_region *outer;
+    if (!ties)
+        return false;
+    add_value(w, max ? "max" : "min", op->type, max ? (double)-INFINITY : (double)INFINITY, v);
+    add_value(w, "ties", op->type, 0, constant_like(w, op->type, 1));
+    ir_id id = begin(w, &outer);
+    join_ties(w, max ? IR_MAX : IR_MIN);
+    end(w, id, outer);
+    if (lower_is_scalar(&op->type))
+        ir_set_int(w->b.m, ir_at(w->b.f, id), IR_ATTR_LANES, IR_N_PARTIALS);
+    become_member(w, at, id, 0);
+    become_member(w, ties, id, 1);
+    return true;
+}
+
 /* ---- a kernel ---- */
-static bool write_state(writer *w, ir_op *op) {
+static bool write_state(writer *w, ir_id at) {
+    ir_op *op = ir_at(w->b.f, at);
     switch ((int)ir_kind_of(op)) {
     case IR_KIND_SOFTMAX:
-        write_softmax(w, op, true);
+        write_softmax(w, at, true);
         return true;
     case IR_KIND_LOGSUMEXP:
-        write_softmax(w, op, false);
+        write_softmax(w, at, false);
         return true;
+    case IR_KIND_MIN:
+    case IR_KIND_MAX:
+        return write_ties(w, at);
     case IR_KIND_VAR:
     case IR_KIND_STD:
         write_var(w, op, ir_kind_of(op) == IR_KIND_STD);
@@ -167,12 +313,13 @@ static bool write_state(writer *w, ir_op *op) {
 }
 
 /* The operation keeps its id and becomes the last step; what leads to it is put in front. */
-void lower_states(ir_module *m, ir_func *k) {
+void lower_states(ir_module *m, ir_func *k, base_arena *scratch) {
+    states s = {.m = m, .k = k, .scratch = scratch};
     for (size_t i = 0; i < k->body.n; i++) {
         ir_op *op = ir_at(k, k->body.ops[i]);
         ir_region lead = {0};
-        writer w = {.b = {.m = m, .f = k, .r = &lead, .span = op->span}};
-        if (op->code != IR_REDUCE || !write_state(&w, op))
+        writer w = {.b = {.m = m, .f = k, .r = &lead, .span = op->span}, .s = &s};
+        if (op->code != IR_REDUCE || !write_state(&w, k->body.ops[i]))
             continue;
         ir_drop_attr(op, IR_ATTR_KIND);
         for (size_t j = 0; j < lead.n; j++)
