@@ -32,7 +32,8 @@ struct tiga_instance {
 
 enum { HR_QUARANTINE = 64 }; /* released instances that are kept so that a late use is seen */
 
-/* Memory of small buffers that a prepared call keeps from launch to launch. */
+/* Memory of buffers that a prepared call keeps from launch to launch: new pages cost as much as a pass over the edges.  The limits
+ * are for contexts with a budget. */
 enum { HR_POOL_BLOCKS = 32, HR_POOL_BLOCK_BYTES = 64 << 10, HR_POOL_BYTES = 1 << 20 };
 typedef struct hr_pool {
     bool keeps; /* otherwise it stays empty */

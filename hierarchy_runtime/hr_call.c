@@ -1,6 +1,6 @@
 /* tiga_call: names, sizes and memory are checked before anything runs; then the module's host function runs against
  * the table of hr_host.c; whatever happened, the frame is closed and the account is what it was before.  tiga_prepare is
- * the first half, tiga_prepared_launch the second: there no name is compared, no clock is read without stats, and small buffers are kept. */
+ * the first half, tiga_prepared_launch the second: there no name is compared, no clock is read without stats, and buffers are kept. */
 #include "hierarchy_runtime/hierarchy_runtime.h"
 
 #include <stddef.h>

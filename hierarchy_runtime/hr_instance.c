@@ -78,10 +78,18 @@ static void ring_move(tiga_instance *from, tiga_instance *to) {
 }
 
 /* ---- memory that is kept ---- */
-static void pool_give(hr_pool *p, void *data, int64_t n_bytes) {
+/* Where a budget is in force, what is kept between launches is outside of it, so it must stay small. */
+static bool pool_keeps(const hr_frame *f, int64_t n_bytes) {
+    const hr_pool *p = &f->pool;
+    bool small = n_bytes <= HR_POOL_BLOCK_BYTES && p->bytes + n_bytes <= HR_POOL_BYTES;
+    return p->keeps && p->n < HR_POOL_BLOCKS && (small || rt_room_left(f->ctx->account, TIGA_TIER_HOST) == INT64_MAX);
+}
+
+static void pool_give(hr_frame *f, void *data, int64_t n_bytes) {
+    hr_pool *p = &f->pool;
     if (!data)
         return;
-    if (p->keeps && p->n < HR_POOL_BLOCKS && n_bytes <= HR_POOL_BLOCK_BYTES && p->bytes + n_bytes <= HR_POOL_BYTES) {
+    if (pool_keeps(f, n_bytes)) {
         p->block[p->n].data = data;
         p->block[p->n++].bytes = n_bytes;
         p->bytes += n_bytes;
@@ -107,7 +115,7 @@ bool hr_pool_take(hr_frame *f, tiga_instance *i) {
 /* ---- the end of a launch, and of the frame ---- */
 void hr_frame_end(hr_frame *f) {
     for (tiga_instance *i = f->buffers.next; i != &f->buffers; i = i->next)
-        pool_give(&f->pool, i->data, i->bytes);
+        pool_give(f, i->data, i->bytes);
     ring_move(&f->buffers, &f->spare);
     ring_move(&f->gone, &f->spare);
     f->n_gone = 0;
@@ -160,7 +168,7 @@ tiga_instance *hr_buffer_new(hr_frame *f) {
 
 void hr_buffer_release(hr_frame *f, tiga_instance *i) {
     hr_discharge(f, i->data ? i->bytes : 0);
-    pool_give(&f->pool, i->data, i->bytes);
+    pool_give(f, i->data, i->bytes);
     i->data = NULL;
     i->released = true;
     ring_remove(i);

@@ -214,8 +214,8 @@ typedef struct tiga_prepared tiga_prepared;
 TIGA_API tiga_status tiga_prepare(tiga_context *ctx, tiga_module *m, const char *name, tiga_graph *const *graphs,
                                   int n_graphs, const tiga_binding *in, int n_in, tiga_binding *results, int n_results,
                                   tiga_prepared **out);
-/* Runs it.  Results that tiga_prepare allocated are not counted against host_budget_bytes any more; small buffers of
- * programs (1 MiB in all) are kept from launch to launch.  After a failure the results are partly written, and the call
+/* Runs it.  Results that tiga_prepare allocated are not counted against host_budget_bytes any more; buffers of programs
+ * are kept from launch to launch until tiga_prepared_free (1 MiB in all where the context has a budget).  After a failure the results are partly written, and the call
  * can be launched again.  E_BUDGET, E_MEMORY, E_INTERRUPTED, E_INTERNAL; E_ARGUMENT p is NULL. */
 TIGA_API tiga_status tiga_prepared_launch(tiga_prepared *p, tiga_call_stats *stats /* may be NULL */);
 TIGA_API void tiga_prepared_free(tiga_prepared *p); /* NULL is fine */
