@@ -63,14 +63,56 @@ static tiga_status read_member(tiga_context *ctx, zip_t *z, zip_int64_t index, m
     return status;
 }
 
-static tiga_status load(tiga_context *ctx, zip_t *z, const char *path, const char *name, member *m) {
+/* A vector as numpy writes it goes straight to its place.  false: it is another thing, and read_member is to say what;
+ * otherwise *out is the vector, or *status why not. */
+static bool read_in_place(tiga_context *ctx, zip_t *z, zip_int64_t index, const member *m, bool integers,
+                          tiga_array *out, tiga_status *status) {
+    zip_stat_t st;
+    rt_npy_header h;
+    char first[4096], extra;
+    zip_file_t *f = zip_stat_index(z, (zip_uint64_t)index, 0, &st) == 0 && (st.valid & ZIP_STAT_SIZE)
+                        ? zip_fopen_index(z, (zip_uint64_t)index, 0)
+                        : NULL;
+    int64_t n = f ? zip_fread(f, first, sizeof first) : 0, n_bytes;
+    bool plain = n > 0 && rt_npy_parse(NULL, base_str_text(&m->name), first, n, &h) == TIGA_OK && h.rank == 1 &&
+                 (integers ? h.dtype == TIGA_I32 || h.dtype == TIGA_I64 : h.dtype > TIGA_BOOL) &&
+                 rt_shape_bytes(h.dtype, 1, h.shape, &n_bytes) && h.data_at <= n && n - h.data_at <= n_bytes &&
+                 (zip_uint64_t)n_bytes == st.size - (zip_uint64_t)h.data_at;
+    if (plain && (*status = tiga_array_new(ctx, h.dtype, 1, h.shape, out)) == TIGA_OK) {
+        base_copy(out->data, first + h.data_at, (size_t)(n - h.data_at));
+        int64_t have = n - h.data_at, more = 1;
+        while (more > 0 && have < n_bytes) {
+            more = zip_fread(f, (char *)out->data + have, (zip_uint64_t)(n_bytes - have));
+            have += more > 0 ? more : 0;
+        }
+        if (more < 0 || zip_fread(f, &extra, 1) < 0) /* the checksum is compared at the end */
+            *status = fail_zip(ctx, base_str_text(&m->name), zip_file_get_error(f));
+        else if (have != n_bytes)
+            *status = rt_fail(ctx, TIGA_E_FORMAT, "%s: ends early", base_str_text(&m->name));
+        if (*status != TIGA_OK)
+            tiga_array_free(out);
+    }
+    if (f)
+        zip_fclose(f);
+    return plain;
+}
+
+static tiga_status locate(tiga_context *ctx, zip_t *z, const char *path, const char *name, member *m,
+                          zip_int64_t *index) {
     base_str_addf(&m->name, "%s (%s)", path, name);
     if (m->name.failed)
         return rt_fail(ctx, TIGA_E_MEMORY, "%s: out of memory", path);
-    zip_int64_t index = zip_name_locate(z, name, 0);
-    if (index < 0)
+    *index = zip_name_locate(z, name, 0);
+    if (*index < 0)
         return rt_fail(ctx, TIGA_E_FORMAT, "%s: no member '%s': not a sparse matrix that SciPy saved", path, name);
-    tiga_status status = read_member(ctx, z, index, m);
+    return TIGA_OK;
+}
+
+static tiga_status load(tiga_context *ctx, zip_t *z, const char *path, const char *name, member *m) {
+    zip_int64_t index;
+    tiga_status status = locate(ctx, z, path, name, m, &index);
+    if (status == TIGA_OK)
+        status = read_member(ctx, z, index, m);
     return status == TIGA_OK ? rt_npy_parse(ctx, base_str_text(&m->name), m->bytes, m->n, &m->header) : status;
 }
 
@@ -90,15 +132,28 @@ static tiga_status check_format(tiga_context *ctx, const char *path, const membe
     return TIGA_OK;
 }
 
-/* An integer vector of the archive, as an array. */
-static tiga_status load_vector(tiga_context *ctx, zip_t *z, const char *path, const char *name, tiga_array *out) {
-    member m = {0};
-    memset(out, 0, sizeof *out);
-    tiga_status status = load(ctx, z, path, name, &m);
-    if (status == TIGA_OK && (m.header.rank != 1 || (m.header.dtype != TIGA_I32 && m.header.dtype != TIGA_I64)))
-        status = rt_fail(ctx, TIGA_E_TYPE, "%s: must be a vector of int32 or int64", base_str_text(&m.name));
+/* Says what is wrong, or reads what is only unusual. */
+static tiga_status read_by_way(tiga_context *ctx, zip_t *z, zip_int64_t index, bool integers, member *m,
+                               tiga_array *out) {
+    const char *name = base_str_text(&m->name);
+    tiga_status status = read_member(ctx, z, index, m);
     if (status == TIGA_OK)
-        status = rt_npy_data(ctx, base_str_text(&m.name), m.bytes, m.n, &m.header, out);
+        status = rt_npy_parse(ctx, name, m->bytes, m->n, &m->header);
+    bool integer = status == TIGA_OK && (m->header.dtype == TIGA_I32 || m->header.dtype == TIGA_I64);
+    if (status == TIGA_OK && (m->header.rank != 1 || (integers && !integer)))
+        status = rt_fail(ctx, TIGA_E_TYPE, "%s: must be a vector%s", name, integers ? " of int32 or int64" : "");
+    return status == TIGA_OK ? rt_npy_data(ctx, name, m->bytes, m->n, &m->header, out) : status;
+}
+
+/* A vector of the archive; integers: of int32 or int64 only. */
+static tiga_status load_vector(tiga_context *ctx, zip_t *z, const char *path, const char *name, bool integers,
+                               tiga_array *out) {
+    member m = {0};
+    zip_int64_t index;
+    memset(out, 0, sizeof *out);
+    tiga_status status = locate(ctx, z, path, name, &m, &index);
+    if (status == TIGA_OK && !read_in_place(ctx, z, index, &m, integers, out, &status))
+        status = read_by_way(ctx, z, index, integers, &m, out);
     member_fini(&m);
     return status;
 }
@@ -118,19 +173,19 @@ static tiga_status load_matrix(tiga_context *ctx, zip_t *z, const char *path, ma
         status = check_format(ctx, path, &format);
     member_fini(&format);
     if (status == TIGA_OK)
-        status = load_vector(ctx, z, path, "shape.npy", &m->shape);
+        status = load_vector(ctx, z, path, "shape.npy", true, &m->shape);
     if (status == TIGA_OK && m->shape.shape[0] != 2)
         status = rt_fail(ctx, TIGA_E_FORMAT, "%s (shape.npy): %lld sizes, a matrix has 2", path,
                          (long long)m->shape.shape[0]);
     if (status == TIGA_OK && (at(&m->shape, 0) < 0 || at(&m->shape, 1) < 0 || at(&m->shape, 1) > RT_MAX_NODES))
         status = rt_fail(ctx, TIGA_E_RANGE, "%s (shape.npy): a size is negative or above 2^56", path);
     if (status == TIGA_OK)
-        status = load_vector(ctx, z, path, "indptr.npy", &m->indptr);
+        status = load_vector(ctx, z, path, "indptr.npy", true, &m->indptr);
     if (status == TIGA_OK && m->indptr.shape[0] - 1 != at(&m->shape, 0))
         status = rt_fail(ctx, TIGA_E_FORMAT, "%s (indptr.npy): %lld elements, %lld rows need one more than rows", path,
                          (long long)m->indptr.shape[0], (long long)at(&m->shape, 0));
     if (status == TIGA_OK)
-        status = load_vector(ctx, z, path, "indices.npy", &m->indices);
+        status = load_vector(ctx, z, path, "indices.npy", true, &m->indices);
     if (status == TIGA_OK)
         status = rt_array_convert(ctx, &m->indptr, TIGA_I64, &m->offsets);
     return status;
@@ -181,19 +236,15 @@ static tiga_status peek_values(tiga_context *ctx, zip_t *z, const char *path, co
 
 static tiga_status load_values(tiga_context *ctx, zip_t *z, const char *path, const matrix *x, int64_t n_edges,
                                tiga_array *values) {
-    member m = {0};
-    tiga_array a = {0};
-    tiga_status status = load(ctx, z, path, "data.npy", &m);
-    if (status == TIGA_OK && m.header.rank != 1)
-        status = rt_fail(ctx, TIGA_E_TYPE, "%s: must be a vector", base_str_text(&m.name));
+    tiga_array a;
+    tiga_status status = load_vector(ctx, z, path, "data.npy", false, &a);
     if (status == TIGA_OK)
-        status = check_length(ctx, path, x, m.header.shape[0]);
-    if (status == TIGA_OK)
-        status = rt_npy_data(ctx, base_str_text(&m.name), m.bytes, m.n, &m.header, &a);
-    member_fini(&m);
+        status = check_length(ctx, path, x, a.shape[0]);
     if (status == TIGA_OK) {
         a.shape[0] = n_edges;
         *values = a;
+    } else {
+        tiga_array_free(&a);
     }
     return status;
 }
@@ -201,7 +252,7 @@ static tiga_status load_values(tiga_context *ctx, zip_t *z, const char *path, co
 /* ---- what rt_npz_write.c may have added ---- */
 static tiga_status load_exact(tiga_context *ctx, zip_t *z, const char *path, const char *name, int64_t n,
                               tiga_array *out) {
-    tiga_status status = load_vector(ctx, z, path, name, out);
+    tiga_status status = load_vector(ctx, z, path, name, true, out);
     if (status == TIGA_OK && out->shape[0] != n)
         status = rt_fail(ctx, TIGA_E_FORMAT, "%s (%s): %lld elements, this graph needs %lld", path, name,
                          (long long)out->shape[0], (long long)n);
