@@ -74,6 +74,28 @@ class Large(CliTest):
                     f"{h}=h.npy", "-o", "out.npy")
             np.testing.assert_allclose(np.load(self.dir / "out.npy"), value, rtol=1e-4, atol=1e-4, err_msg=name)
 
+    def test_many_bodies(self):
+        """More than 48 different loops: one body for both widths of columns, the same bits as a kernel on its own."""
+        shapes = ["edge.w * src.x", "src.x - edge.w", "max(src.x, edge.w)", "abs(src.x) + edge.w", "edge.w * edge.w * src.x"]
+        reduces = ["sum({})", "max({})", "min({})", "argmax({})", "mean({})", "softmax(edge.w, {})", "logsumexp({})", "prod({})",
+                   "count({} > 0.25)", "var({})"]
+        for features, x in (("[F]", "x.npy"), ("", "u.npy")):
+            texts = []
+            for i, (shape, reduce) in enumerate((s, r) for s in shapes for r in reduces):
+                out = "i64" if reduce[0] in "ac" else "f32"
+                texts.append(f"kernel k{i}{features}(src x: f32{features}, edge w: f32) -> {out}{features} {{\n"
+                             f"    return reduce {reduce.format(shape)}\n}}\n")
+            (self.dir / "many.tg").write_text("".join(texts))
+            self.ok(TIGAC, "many.tg", "-o", "many.so")
+            self.ok(TIGAC, "many.tg", "--emit=c", "-o", "many.c")
+            self.assertIn("k7_rows_any, k7_rows_any", (self.dir / "many.c").read_text())
+            for i in (0, 5, 8, 13, 22, 26, 39, 47):
+                (self.dir / "one.tg").write_text(texts[i])
+                for file in ("many.so", "one.tg"):
+                    self.ok(TIGA, "run", file, f"k{i}", "--graph", "g.npz", "--src", f"x={x}", "--edge", "w=@", "-o",
+                            file[:3] + ".npy")
+                self.assertEqual((self.dir / "man.npy").read_bytes(), (self.dir / "one.npy").read_bytes(), texts[i])
+
     def test_computes_while_it_runs(self):
         """Task IR written by hand: arithmetic, a choice and a repeat in a repeat on numbers that were read."""
         (self.dir / "relax.tg").write_text(RELAX)
