@@ -272,8 +272,17 @@ static bool ends_with(const char *s, const char *end) {
     return n >= k && !strcmp(s + n - k, end);
 }
 
+static bool has_empty_row(const ir_graph_data *g) {
+    for (int64_t i = 0; i < g->n_dst; i++)
+        if (g->offsets[i] == g->offsets[i + 1]) return true;
+    return false;
+}
+
+/* Of a gradient the cotangents are fields of rows: what is 0 / 0 in a row without edges (mean, std) makes NaN of theirs, as
+ * docs/language.md says. */
 static void check_slopes(batch *b, const diff_case *c) {
     base_str err = {0};
+    if (ends_with(c->f->name, "_vjp_vjp") && has_empty_row(&c->graph->data)) return;
     const char *name = base_arena_printf(b->arena, "%.*s", (int)strlen(c->f->name) - 4, c->f->name);
     const ir_func *f = ir_func_find(b->expanded, name, IR_LEVEL_KERNEL);
     diff_slope found[DIFF_MAX_ARRAYS];
