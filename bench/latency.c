@@ -132,6 +132,8 @@ int main(int argc, char **argv) {
         launch();
     else if (!strcmp(argv[1], "noise"))
         noise();
+    else
+        return fprintf(stderr, "latency: no mode '%s'; see the head of latency.c\n", argv[1]), 2;
     tiga_cache_free(cache);
     tiga_context_free(ctx);
     return 0;

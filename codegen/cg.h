@@ -24,6 +24,14 @@ void cg_string_literal(cg_text *w, const char *text);
 /* A block comment; `*` `/` pairs inside the text are broken up. */
 void cg_comment(cg_text *w, const char *text);
 bool cg_fail(base_str *err, const char *fmt, ...) BASE_PRINTF(2, 3); /* always false */
+typedef struct cg_emission { /* one output on its way */
+    const ir_module *m;
+    const cg_options *o;
+    base_str *out, *err;
+    base_arena *arena;
+} cg_emission;
+/* Runs fn with an arena that lasts as long as it.  false: fn said so, or "out of memory" is in err. */
+bool cg_emit_with(bool (*fn)(const cg_emission *e), cg_emission *e);
 
 /* ---- cg_names.c: identifiers ------------------------------------------------------------------------------------- */
 typedef struct cg_names {

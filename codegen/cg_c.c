@@ -135,22 +135,35 @@ void cg_banner(cg_text *w, base_arena *arena, const ir_func *f) {
         cg_comment(w, base_arena_printf(arena, "%s, made by the compiler", f->name));
 }
 
-static bool emit_kernels(const ir_module *m, int source_bits, const cg_twin *twins, cg_text *w, cg_helpers *h,
-                         cg_vectors *v, cg_loop_facts *facts, base_arena *arena, base_str *err) {
+typedef struct kernel { /* of one loop function: */
+    cg_loop_facts facts;
+    base_str *text;
+    size_t with; /* which kernel it must stay with, because it calls that one: a twin with the first of its kind */
+    size_t length; /* of it and those that stay with it */
+    int half; /* which file it is in */
+} kernel;
+
+static bool emit_kernels(const ir_module *m, int source_bits, const cg_twin *twins, kernel *kernels, cg_helpers *h,
+                         cg_vectors *v, base_arena *arena, base_str *err) {
     size_t n = 0;
     for (size_t i = 0; i < m->n_funcs; ++i) {
         ir_func *f = m->funcs[i];
         if (f->level != IR_LEVEL_LOOP)
             continue;
-        const ir_func *kernel = ir_func_find(m, f->name, IR_LEVEL_KERNEL);
+        kernel *k = &kernels[n];
+        k->text = base_arena_str(arena);
+        cg_text w = {.out = k->text};
+        const ir_func *graph = ir_func_find(m, f->name, IR_LEVEL_KERNEL);
         const cg_twin *twin = twins[n].first ? &twins[n] : NULL;
-        cg_banner(w, arena, f->signature || !kernel ? f : kernel);
-        if ((!twin || twin->first == f) && !cg_emit_loop(m, f, twin, source_bits, w, h, v, arena, &facts[n], err))
+        cg_banner(&w, arena, f->signature || !graph ? f : graph);
+        if ((!twin || twin->first == f) && !cg_emit_loop(m, f, twin, source_bits, &w, h, v, arena, &k->facts, err))
             return false;
+        k->with = twin ? twin->first->mark : n;
         if (twin)
-            facts[n] = facts[twin->first->mark];
+            k->facts = kernels[k->with].facts;
         if (twin)
-            cg_emit_twin(m, f, twin, source_bits, w, &facts[n]);
+            cg_emit_twin(m, f, twin, source_bits, &w, &k->facts);
+        kernels[k->with].length += k->text->len;
         n++;
     }
     return true;
@@ -191,7 +204,7 @@ static void kernel_row(const ir_module *m, const ir_func *f, int source_bits, co
 }
 
 /* An array has at least one element: the count stands beside it. */
-static void emit_kernel_table(const ir_module *m, int source_bits, const cg_loop_facts *facts, cg_text *w,
+static void emit_kernel_table(const ir_module *m, int source_bits, const kernel *kernels, cg_text *w,
                               base_arena *arena) {
     size_t n = 0;
     cg_line(
@@ -200,7 +213,7 @@ static void emit_kernel_table(const ir_module *m, int source_bits, const cg_loop
     cg_open(w, "static const tiga_kernel_code tiga_kernels[] =");
     for (size_t i = 0; i < m->n_funcs; ++i)
         if (m->funcs[i]->level == IR_LEVEL_LOOP)
-            kernel_row(m, m->funcs[i], source_bits, &facts[n++], w, arena);
+            kernel_row(m, m->funcs[i], source_bits, &kernels[n++].facts, w, arena);
     if (!n)
         cg_line(w, "{NULL, NULL, NULL, NULL, 1, 0, 0, 0, 0},");
     cg_close(w, ";\n");
@@ -217,6 +230,7 @@ static bool mentions(const base_str *text, const char *what) { return strstr(bas
 
 static bool uses_complex(const base_str *text) { return mentions(text, "TIGA_COMPLEX("); }
 
+/* What stands before the kernels: the same in every file of a module. */
 static void assemble(const cg_options *o, const cg_helpers *h, const cg_vectors *v, const base_str *kernels,
                      base_str *out, base_arena *arena) {
     cg_text w = {.out = out};
@@ -247,46 +261,108 @@ static void assemble(const cg_options *o, const cg_helpers *h, const cg_vectors 
     cg_raw(&w, base_str_text(kernels));
 }
 
-typedef struct whole { /* what is emitted, and what came of it */
-    const ir_module *m;
-    const cg_options *o;
-    base_str *out, *err;
-    base_arena *arena;
-    bool ok;
-} whole;
-
-static void emit_whole(void *user) {
-    whole *all = user;
-    const ir_module *m = all->m;
-    base_arena *arena = all->arena;
-    cg_helpers *h = base_arena_alloc(arena, sizeof *h);
-    cg_vectors *v = base_arena_alloc(arena, sizeof *v);
-    cg_loop_facts *facts = base_arena_new_array(arena, cg_loop_facts, m->n_funcs + 1);
-    base_str *text = base_arena_str(arena);
-    cg_text w = {.out = text};
-    size_t n_bodies;
-    const cg_twin *twins = cg_find_twins(m, arena, &n_bodies);
-    int both = n_bodies > CG_FEW_BODIES ? CG_EITHER : 32 | 64, source_bits = all->o->source_bits;
-    if (!source_bits)
-        source_bits = both;
-    if (!emit_kernels(m, source_bits, twins, &w, h, v, facts, arena, all->err))
-        return;
-    emit_kernel_table(m, source_bits, facts, &w, arena);
-    if (!emit_hosts(m, &w, h, arena, all->err))
-        return;
-    cg_emit_tables(m, all->o, &w, arena);
-    if (!all->o->source_bits)
-        cg_emit_plain(m, facts, &w, arena);
-    assemble(all->o, h, v, text, all->out, arena);
-    all->ok = true;
+static size_t count(const ir_module *m, ir_level level) {
+    size_t n = 0;
+    for (size_t i = 0; i < m->n_funcs; ++i)
+        n += m->funcs[i]->level == level;
+    return n;
 }
 
+/* The next longest to the half that has less to do; false: too little for two.  Tables and host functions are in the first. */
+static bool deal(kernel *kernels, size_t n, size_t n_hosts) {
+    enum { LEAST = 3000, HOST = 1500 }; /* in bytes of a kernel's text */
+    size_t length[2] = {HOST * n_hosts, 0};
+    for (size_t i = 0; i < n; ++i)
+        kernels[i].half = -1;
+    for (size_t done = 0; done < n; ++done) {
+        kernel *longest = NULL;
+        for (size_t i = 0; i < n; ++i)
+            if (kernels[i].half < 0 && (!longest || kernels[i].length > longest->length))
+                longest = &kernels[i];
+        longest->half = length[0] < length[1] ? 0 : 1;
+        length[longest->half] += longest->length;
+    }
+    for (size_t i = 0; i < n; ++i)
+        kernels[i].half = kernels[kernels[i].with].half;
+    return length[0] >= LEAST && length[1] >= LEAST;
+}
+
+/* Of functions that the table mentions and another file may have. */
+static void emit_prototypes(const ir_module *m, int source_bits, const kernel *kernels, cg_text *w) {
+    size_t n = 0;
+    for (size_t i = 0; i < m->n_funcs; ++i) {
+        if (m->funcs[i]->level != IR_LEVEL_LOOP)
+            continue;
+        const kernel *k = &kernels[n++];
+        const char *s = cg_symbol(m, m->funcs[i]->name);
+        for (int bits = 32; bits <= 64; bits += 32)
+            if ((source_bits & bits) || (bits == 32 && !k->facts.walks_edges))
+                cg_line(w, "void %s_rows%d(const tiga_launch_args *args, int64_t row_begin, int64_t row_end);", s,
+                        bits);
+        if (k->facts.needs_scratch)
+            cg_line(w, "int64_t %s_scratch_bytes(const int64_t *dims);", s);
+    }
+    cg_blank(w);
+}
+
+static void add_kernels(const kernel *kernels, size_t n, int half, cg_text *w) {
+    for (size_t i = 0; i < n; ++i)
+        if (half < 0 || kernels[i].half == half)
+            cg_raw(w, base_str_text(kernels[i].text));
+}
+
+static const cg_loop_facts *facts_of(const kernel *kernels, size_t n, base_arena *arena) {
+    cg_loop_facts *facts = base_arena_new_array(arena, cg_loop_facts, n + 1);
+    for (size_t i = 0; i < n; ++i)
+        facts[i] = kernels[i].facts;
+    return facts;
+}
+
+/* out[1] only in halves. */
+static bool emit(const cg_emission *e, bool halves) {
+    const ir_module *m = e->m;
+    base_arena *arena = e->arena;
+    cg_helpers *h = base_arena_alloc(arena, sizeof *h);
+    cg_vectors *v = base_arena_alloc(arena, sizeof *v);
+    size_t n = count(m, IR_LEVEL_LOOP);
+    kernel *kernels = base_arena_new_array(arena, kernel, n + 1);
+    base_str *first = base_arena_str(arena), *second = base_arena_str(arena);
+    cg_text w = {.out = first}, w2 = {.out = second};
+    size_t n_bodies;
+    const cg_twin *twins = cg_find_twins(m, arena, &n_bodies);
+    int both = n_bodies > CG_FEW_BODIES ? CG_EITHER : 32 | 64, source_bits = e->o->source_bits;
+    if (!source_bits)
+        source_bits = both;
+    if (!emit_kernels(m, source_bits | (halves ? CG_SHARED : 0), twins, kernels, h, v, arena, e->err))
+        return false;
+    bool two = halves && deal(kernels, n, count(m, IR_LEVEL_TASK));
+    if (halves)
+        emit_prototypes(m, source_bits, kernels, &w);
+    add_kernels(kernels, n, two ? 0 : -1, &w);
+    emit_kernel_table(m, source_bits, kernels, &w, arena);
+    if (!emit_hosts(m, &w, h, arena, e->err))
+        return false;
+    cg_emit_tables(m, e->o, &w, arena);
+    if (!e->o->source_bits)
+        cg_emit_plain(m, facts_of(kernels, n, arena), &w, arena);
+    assemble(e->o, h, v, first, &e->out[0], arena);
+    if (two) {
+        emit_prototypes(m, source_bits, kernels, &w2);
+        add_kernels(kernels, n, 1, &w2);
+        assemble(e->o, h, v, second, &e->out[1], arena);
+    }
+    return true;
+}
+
+static bool emit_one(const cg_emission *e) { return emit(e, false); }
+static bool emit_halves(const cg_emission *e) { return emit(e, true); }
+
 bool cg_emit_c(const ir_module *m, const cg_options *o, base_str *out, base_str *err) {
-    whole all = {.m = m, .o = o, .out = out, .err = err, .arena = base_arena_new()};
-    if (!all.arena)
-        return cg_fail(err, "out of memory");
-    if (!base_arena_catch(all.arena, emit_whole, &all) || base_arena_str_failed(all.arena))
-        all.ok = cg_fail(err, "out of memory");
-    base_arena_free(all.arena);
-    return all.ok && !out->failed;
+    return cg_emit_with(emit_one, &(cg_emission){.m = m, .o = o, .out = out, .err = err});
+}
+
+bool cg_emit_c_halves(const ir_module *m, const cg_options *o, base_str out[2], base_str *err) {
+    BASE_CHECK(o->source_bits);
+    bool ok = cg_emit_with(emit_halves, &(cg_emission){.m = m, .o = o, .out = out, .err = err});
+    return ok && (!out[1].failed || cg_fail(err, "out of memory"));
 }

@@ -60,6 +60,7 @@ typedef struct cg_loop {
     cg_text w;
     cg_names names;
     int source_bits; /* 32, 64, CG_EITHER */
+    bool shared; /* functions that another file mentions */
     cg_site *site; /* by id */
     const char **text; /* by id: the value as an operand */
     cg_place *place; /* by id, for var and partials */
@@ -148,8 +149,10 @@ typedef struct cg_loop_facts {
     bool either; /* ... or only a NAME_rows_any */
     bool needs_scratch; /* there is a NAME_scratch_bytes */
 } cg_loop_facts;
+#define CG_SHARED 1
 /* The functions NAME_rows32, NAME_rows64 and NAME_scratch_bytes of one loop function; rows only for the given source bits
- * (32 | 64), or one NAME_rows_any (CG_EITHER).  A loop that walks no edges always has NAME_rows32. */
+ * (32 | 64), or one NAME_rows_any (CG_EITHER).  A loop that walks no edges always has NAME_rows32.  With
+ * CG_SHARED, these are not static. */
 bool cg_emit_loop(const ir_module *m, ir_func *f, const cg_twin *twin, int source_bits, cg_text *w, cg_helpers *h,
                   cg_vectors *v, base_arena *arena, cg_loop_facts *facts, base_str *err);
 /* The same functions as calls of those of its first twin, of which the facts are. */

@@ -89,30 +89,26 @@ static void prologue(cg_cuda *c) {
 }
 
 /* The body is written first, into a string of its own: it decides what the prologue declares. */
-static bool kernel(cg_cuda *c, const char *name, cg_text *out) {
-    base_str body = {0}, arrays = {0};
+static void kernel(cg_cuda *c, const char *name, cg_text *out) {
+    base_str *body = base_arena_str(c->arena), *arrays = base_arena_str(c->arena);
     cg_names_init(&c->names, c->arena);
     c->text = base_arena_new_array(c->arena, const char *, c->f->n_ops);
     c->bare = base_arena_new_array(c->arena, const char *, c->f->n_ops);
     c->slot = base_arena_new_array(c->arena, const char *, c->f->n_ops);
     c->uses_t = c->uses_mask = false;
     take_names(c);
-    c->w = (cg_text){&body, 1};
+    c->w = (cg_text){body, 1};
     cg_cu_region(c, &c->f->body);
-    c->w = (cg_text){&arrays, 1};
+    c->w = (cg_text){arrays, 1};
     scratch_arrays(c);
     c->w = (cg_text){out->out, 0};
     signature(c, name);
     cg_open(&c->w, "%s", "");
     prologue(c);
-    cg_raw(&c->w, base_str_text(&arrays));
-    cg_raw(&c->w, base_str_text(&body));
+    cg_raw(&c->w, base_str_text(arrays));
+    cg_raw(&c->w, base_str_text(body));
     cg_close(&c->w, "");
     cg_blank(&c->w);
-    bool ok = !body.failed && !arrays.failed;
-    base_str_fini(&body);
-    base_str_fini(&arrays);
-    return ok || cg_fail(c->err, "out of memory");
 }
 
 /* ---- how to launch it -------------------------------------------------------------------------------------------- */
@@ -135,14 +131,13 @@ static const char launch_struct[] =
 static void scratch_entry(cg_cuda *c, ir_id var) {
     const ir_type *t = &ir_at(c->f, var)->type;
     int copies = c->site[var].axis < 0 ? c->team : 1;
-    base_str shape = {0};
+    base_str *shape = base_arena_str(c->arena);
     for (uint32_t i = 0; i < t->rank; ++i) {
         int64_t n = cg_cu_extent(c, var, i);
-        base_str_addf(&shape, "%s%lld", i ? ", " : "", (long long)(n >= 0 ? n : t->dim[i]));
+        base_str_addf(shape, "%s%lld", i ? ", " : "", (long long)(n >= 0 ? n : t->dim[i]));
     }
     cg_line(&c->w, "{%lld, %u, {%s}},", (long long)ir_dtype_bytes(t->dtype) * copies, (unsigned)t->rank,
-            base_str_text(&shape));
-    base_str_fini(&shape);
+            base_str_text(shape));
 }
 
 static void launch_entry(cg_cuda *c, const char *name, cg_text *out) {
@@ -186,17 +181,16 @@ static bool function(cg_cuda *c, const char *name, cg_text *out) {
     c->n_scratch = c->cap_scratch = 0;
     if (!check(c))
         return false;
-    base_str text = {0};
-    ir_print_func(c->f, &text);
-    char *end = text.data ? strchr(text.data, '{') : NULL;
+    base_str *text = base_arena_str(c->arena);
+    ir_print_func(c->f, text);
+    char *end = text->data ? strchr(text->data, '{') : NULL;
     if (end)
         *end = 0;
-    cg_comment(out, base_str_text(&text));
-    base_str_fini(&text);
+    cg_comment(out, base_str_text(text));
     launch_entry(c, name, out);
     for (c->source_bits = 32; c->source_bits <= 64; c->source_bits += 32)
-        if ((c->source_bits == 32 || walks_edges(c->f)) && !kernel(c, name, out))
-            return false;
+        if (c->source_bits == 32 || walks_edges(c->f))
+            kernel(c, name, out);
     return true;
 }
 
@@ -229,15 +223,12 @@ static void team_tree_complex(cg_text *w, int k, ir_dtype t, cg_helpers *h) {
     cg_close(w, "");
 }
 
-static void team_tree(cg_text *w, int k, ir_dtype t, cg_helpers *h) {
-    base_arena *arena = base_arena_new();
-    BASE_CHECK(arena);
+static void team_tree(cg_text *w, int k, ir_dtype t, cg_helpers *h, base_arena *arena) {
     const char *type = cg_ctype(t), *as = shuffled_as(t), *back = t == IR_BOOL ? " != 0" : "",
                *args[2] = {"v", "other"};
     bool atom;
     if (ir_dtype_is_complex(t)) {
         team_tree_complex(w, k, t, h);
-        base_arena_free(arena);
         return;
     }
     cg_open(w, "TIGA_FN %s tiga_team_%s_%s(unsigned mask, %s v)", type, ir_kind_text((ir_kind)k), ir_dtype_text(t),
@@ -252,7 +243,6 @@ static void team_tree(cg_text *w, int k, ir_dtype t, cg_helpers *h) {
     else
         cg_line(w, "return %s__shfl_sync(mask, %sv, 0, 16)%s;", shuffled_back(t), as, back);
     cg_close(w, "");
-    base_arena_free(arena);
 }
 
 static void team_arg_tree(cg_text *w, int k, ir_dtype t) {
@@ -272,7 +262,7 @@ static void team_arg_tree(cg_text *w, int k, ir_dtype t) {
     cg_close(w, "");
 }
 
-static void team_trees(cg_text *w, bool (*used)[CG_DTYPES], cg_helpers *h) {
+static void team_trees(cg_text *w, bool (*used)[CG_DTYPES], cg_helpers *h, base_arena *arena) {
     for (int k = 0; k < IR_KIND_COUNT_; ++k)
         for (int t = 0; t < CG_DTYPES; ++t) {
             if (!used[k][t])
@@ -280,7 +270,7 @@ static void team_trees(cg_text *w, bool (*used)[CG_DTYPES], cg_helpers *h) {
             if (k == IR_KIND_ARGMIN || k == IR_KIND_ARGMAX)
                 team_arg_tree(w, k, (ir_dtype)t);
             else
-                team_tree(w, k, (ir_dtype)t, h);
+                team_tree(w, k, (ir_dtype)t, h, arena);
         }
 }
 
@@ -310,9 +300,7 @@ static const char prelude[] = "#ifdef __CUDACC_RTC__\n"
                               "#define TIGA_COMPLEX(type, re, im) type{re, im}\n"
                               "#define TIGA_FN static __device__ __forceinline__\n";
 
-static void banner(cg_text *w, const cg_options *o) {
-    base_arena *arena = base_arena_new();
-    BASE_CHECK(arena);
+static void banner(cg_text *w, const cg_options *o, base_arena *arena) {
     cg_comment(w,
                base_arena_printf(
                    arena,
@@ -321,7 +309,6 @@ static void banner(cg_text *w, const cg_options *o) {
                    "program says twice.  NVRTC needs no headers; nvcc finds its own.\n"
                    "A team of 16 threads (or one) computes a row; see NAME_launch.",
                    o->source_name, o->source_hash, o->compiler));
-    base_arena_free(arena);
 }
 
 static bool loops(const ir_module *m, base_arena *arena, cg_helpers *h, bool (*trees)[CG_DTYPES], cg_text *out,
@@ -336,33 +323,28 @@ static bool loops(const ir_module *m, base_arena *arena, cg_helpers *h, bool (*t
     return true;
 }
 
-bool cg_emit_cuda(const ir_module *m, const cg_options *o, base_str *out, base_str *err) {
-    base_arena *arena = base_arena_new();
-    if (!arena)
-        return cg_fail(err, "out of memory");
+static bool emit(const cg_emission *e) {
+    base_arena *arena = e->arena;
     cg_helpers *h = base_arena_new_array(arena, cg_helpers, 1);
     h->cuda = true;
     bool(*trees)[CG_DTYPES] = base_arena_alloc(arena, sizeof(bool[IR_KIND_COUNT_][CG_DTYPES]));
-    base_str kernels = {0}, tree_text = {0};
-    bool ok = loops(m, arena, h, trees, &(cg_text){&kernels, 0}, err);
-    if (ok) {
-        cg_text w = {out, 0};
-        team_trees(&(cg_text){&tree_text, 0}, trees, h); /* before the helpers: it uses some */
-        banner(&w, o);
-        cg_raw(&w, prelude);
-        cg_blank(&w);
-        cg_emit_helpers(&w, h);
-        cg_raw(&w, base_str_text(&tree_text));
-        cg_blank(&w);
-        cg_raw(&w, launch_struct);
-        cg_blank(&w);
-        cg_raw(&w, base_str_text(&kernels));
-        ok = !out->failed && !kernels.failed && !tree_text.failed;
-        if (!ok)
-            cg_fail(err, "out of memory");
-    }
-    base_str_fini(&kernels);
-    base_str_fini(&tree_text);
-    base_arena_free(arena);
-    return ok;
+    base_str *kernels = base_arena_str(arena), *tree_text = base_arena_str(arena);
+    if (!loops(e->m, arena, h, trees, &(cg_text){kernels, 0}, e->err))
+        return false;
+    cg_text w = {e->out, 0};
+    team_trees(&(cg_text){tree_text, 0}, trees, h, arena); /* before the helpers: it uses some */
+    banner(&w, e->o, arena);
+    cg_raw(&w, prelude);
+    cg_blank(&w);
+    cg_emit_helpers(&w, h);
+    cg_raw(&w, base_str_text(tree_text));
+    cg_blank(&w);
+    cg_raw(&w, launch_struct);
+    cg_blank(&w);
+    cg_raw(&w, base_str_text(kernels));
+    return true;
+}
+
+bool cg_emit_cuda(const ir_module *m, const cg_options *o, base_str *out, base_str *err) {
+    return cg_emit_with(emit, &(cg_emission){.m = m, .o = o, .out = out, .err = err});
 }

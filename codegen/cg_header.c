@@ -42,27 +42,26 @@ static const char *role_words(ir_role r) {
 
 static void document(const ir_module *m, const ir_func *kernel, const ir_func *loop, bool scratch, cg_text *w,
                      base_arena *arena) {
-    base_str s = {0};
-    base_str_addf(&s, "%s\n", kernel->signature ? kernel->signature : kernel->name);
+    base_str *s = base_arena_str(arena);
+    base_str_addf(s, "%s\n", kernel->signature ? kernel->signature : kernel->name);
     for (size_t i = 0; i < loop->n_params; ++i) {
         const ir_param *p = &loop->params[i];
         const char *type = p->type.dtype == IR_BOOL ? "uint8_t (0 or 1)" : cg_storage(p->type.dtype);
         if (ir_dtype_is_half(p->type.dtype))
             type = base_arena_printf(arena, "%s (the bits of %s)", type, ir_dtype_text(p->type.dtype));
-        base_str_addf(&s, "\n  %s%s: %s, %s", p->name, shape_text(arena, loop, p), type, role_words(p->role));
+        base_str_addf(s, "\n  %s%s: %s, %s", p->name, shape_text(arena, loop, p), type, role_words(p->role));
     }
-    base_str_addf(&s,
+    base_str_addf(s,
                   "\n\nArrays are dense and row-major; results must not overlap anything else.  %s computes all rows "
                   "on the calling thread,\n"
                   "%s_rows the rows row_begin .. row_end-1, so that several threads may share the work.",
                   cg_symbol(m, loop->name), cg_symbol(m, loop->name));
     if (kernel->needs_square)
-        base_str_add(&s, "\nThe graph has as many sources as destinations.");
+        base_str_add(s, "\nThe graph has as many sources as destinations.");
     if (scratch)
-        base_str_addf(&s, "\nscratch: %s_scratch(...) bytes aligned to 64, one buffer for each thread.",
+        base_str_addf(s, "\nscratch: %s_scratch(...) bytes aligned to 64, one buffer for each thread.",
                       cg_symbol(m, loop->name));
-    cg_comment(w, base_str_text(&s));
-    base_str_fini(&s);
+    cg_comment(w, base_str_text(s));
 }
 
 static void emit_plain_kernels(const ir_module *m, cg_text *w, base_arena *arena) {
@@ -111,12 +110,10 @@ static call call_of(const ir_module *m, const ir_func *task, base_arena *arena) 
 }
 
 static const char *quoted(base_arena *arena, const char *text) {
-    base_str s = {0};
-    cg_text w = {.out = &s};
+    base_str *s = base_arena_str(arena);
+    cg_text w = {.out = s};
     cg_string_literal(&w, text);
-    const char *r = base_arena_strdup(arena, base_str_text(&s));
-    base_str_fini(&s);
-    return r;
+    return base_str_text(s);
 }
 
 static void call_prototype(const call *c, const char *symbol, base_str *s) {
@@ -144,17 +141,17 @@ static void bindings(const call *c, cg_text *w, bool results, base_arena *arena)
 
 static void emit_call(const ir_module *m, const ir_func *task, cg_text *w, base_arena *arena) {
     call c = call_of(m, task, arena);
-    base_str prototype = {0}, graphs = {0};
-    call_prototype(&c, cg_symbol(m, task->name), &prototype);
+    base_str *prototype = base_arena_str(arena), *graphs = base_arena_str(arena);
+    call_prototype(&c, cg_symbol(m, task->name), prototype);
     cg_comment(w, task->signature ? task->signature : task->name);
-    cg_open(w, "%s", base_str_text(&prototype));
+    cg_open(w, "%s", base_str_text(prototype));
     bindings(&c, w, false, arena);
     bindings(&c, w, true, arena);
     for (size_t i = 0; i < task->n_params; ++i)
         if (task->params[i].role == IR_GRAPH_FIELD)
-            base_str_addf(&graphs, "%s%s", graphs.len ? ", " : "", c.params[i]);
+            base_str_addf(graphs, "%s%s", graphs->len ? ", " : "", c.params[i]);
     if (c.n_graphs)
-        cg_line(w, "tiga_graph *const %s[] = {%s};", c.graphs, base_str_text(&graphs));
+        cg_line(w, "tiga_graph *const %s[] = {%s};", c.graphs, base_str_text(graphs));
     else if (!c.program)
         cg_line(w, "tiga_graph *const %s[] = {%s};", c.graphs, c.graph);
     size_t n_graphs = c.program ? c.n_graphs : 1;
@@ -162,8 +159,6 @@ static void emit_call(const ir_module *m, const ir_func *task, cg_text *w, base_
             quoted(arena, task->name), n_graphs ? c.graphs : "NULL", n_graphs, c.n_in ? c.in : "NULL", c.n_in,
             task->n_results ? c.out : "NULL", task->n_results);
     cg_close(w, "\n");
-    base_str_fini(&prototype);
-    base_str_fini(&graphs);
 }
 
 static void emit_calls(const ir_module *m, cg_text *w, base_arena *arena) {
@@ -176,11 +171,10 @@ static void emit_calls(const ir_module *m, cg_text *w, base_arena *arena) {
     cg_raw(w, "#endif /* TIGA_H */\n\n");
 }
 
-bool cg_emit_header(const ir_module *m, const cg_options *o, base_str *out, base_str *err) {
-    base_arena *arena = base_arena_new();
-    if (!arena)
-        return cg_fail(err, "out of memory");
-    cg_text w = {.out = out};
+static bool emit(const cg_emission *e) {
+    const cg_options *o = e->o;
+    base_arena *arena = e->arena;
+    cg_text w = {.out = e->out};
     const char *guard = guard_of(arena, o->header_name);
     cg_comment(&w,
                base_arena_printf(
@@ -196,13 +190,16 @@ bool cg_emit_header(const ir_module *m, const cg_options *o, base_str *out, base
     cg_raw(&w, "\n#ifndef TIGA_MODULE_API /* for example __declspec(dllimport), or static when the C file is included "
                "*/\n#define TIGA_MODULE_API\n#endif\n"
                "#if defined(__cplusplus)\nextern \"C\" {\n#endif\n\n");
-    emit_plain_kernels(m, &w, arena);
-    emit_calls(m, &w, arena);
+    emit_plain_kernels(e->m, &w, arena);
+    emit_calls(e->m, &w, arena);
     cg_raw(&w, "/* What a loader asks a module for; tiga_module_from_info takes it. */\n"
                "#if !defined(TIGA_MODULE_SYMBOL_NAME)\n#define TIGA_MODULE_SYMBOL_NAME tiga_module_info_v1\n#endif\n"
                "TIGA_MODULE_API const tiga_module_info *TIGA_MODULE_SYMBOL_NAME(void);\n\n"
                "#if defined(__cplusplus)\n}\n#endif\n");
     cg_raw(&w, base_arena_printf(arena, "#endif /* %s */\n", guard));
-    base_arena_free(arena);
-    return !out->failed;
+    return true;
+}
+
+bool cg_emit_header(const ir_module *m, const cg_options *o, base_str *out, base_str *err) {
+    return cg_emit_with(emit, &(cg_emission){.m = m, .o = o, .out = out, .err = err});
 }

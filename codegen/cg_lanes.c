@@ -418,21 +418,20 @@ static void bind(cg_loop *c, const ir_op *loop, int64_t index, const char *text)
 
 /* The body for `lanes` elements from `offset` on (-1: not constant). In braces when it names values. */
 static void piece(cg_loop *c, const ir_op *loop, int lanes, int64_t offset) {
-    base_str *out = c->w.out, text = {0};
+    base_str *out = c->w.out, *text = base_arena_str(c->arena);
     size_t named = c->n_named;
     c->lanes = lanes;
     c->lane_offset = offset;
-    c->w.out = &text;
+    c->w.out = text;
     body(c, loop);
     c->w.out = out;
     if (c->n_named == named) {
-        base_str_add(out, base_str_text(&text));
+        base_str_add(out, base_str_text(text));
     } else {
         cg_open(&c->w, "%s", "");
         body(c, loop);
         cg_close(&c->w, "");
     }
-    base_str_fini(&text);
     c->lanes = 0;
     c->lane_offset = -1;
 }

@@ -93,7 +93,8 @@ static void emit_scratch_bytes(cg_loop *c, cg_text *w) {
     cg_scratch_lines(c, &body, true);
     for (size_t i = 0; i < c->f->n_syms; ++i)
         uses_dims = uses_dims || c->dim_used[i];
-    cg_open(w, "static int64_t %s_scratch_bytes(const int64_t *dims)", cg_symbol(c->m, c->f->name));
+    cg_open(w, "%sint64_t %s_scratch_bytes(const int64_t *dims)", c->shared ? "" : "static ",
+            cg_symbol(c->m, c->f->name));
     if (!uses_dims)
         cg_line(w, "(void)dims;");
     cg_raw(w, base_str_text(lines));
@@ -111,9 +112,10 @@ static void emit_function(cg_loop *c, const base_str *body, cg_text *w) {
     base_str *numbers = base_arena_str(c->arena);
     for (size_t i = 0; c->twin && i < c->twin->n_numbers; ++i)
         base_str_addf(numbers, ", const %s %s", cg_ctype(ir_at(c->f, c->twin->id[i])->type.dtype), c->number[i]);
-    cg_open(w, "static %svoid %s_%s%s(const tiga_launch_args *%s, int64_t %s, int64_t %s%s)",
-            c->twin ? "TIGA_APART " : "", cg_symbol(c->m, c->f->name), c->twin ? "loop" : "rows",
-            suffix(c->source_bits, walks(c)), c->args, c->row_begin, c->row_end, base_str_text(numbers));
+    cg_open(w, "%s%svoid %s_%s%s(const tiga_launch_args *%s, int64_t %s, int64_t %s%s)",
+            c->shared && !c->twin ? "" : "static ", c->twin ? "TIGA_APART " : "", cg_symbol(c->m, c->f->name),
+            c->twin ? "loop" : "rows", suffix(c->source_bits, walks(c)), c->args, c->row_begin, c->row_end,
+            base_str_text(numbers));
     size_t before = w->out->len;
     unpack(c, w);
     if (w->out->len == before)
@@ -144,7 +146,8 @@ static bool emit_rows(const cg_loop *like, ir_func *f, int bits, bool wanted, cg
 
 bool cg_emit_loop(const ir_module *m, ir_func *f, const cg_twin *twin, int source_bits, cg_text *w, cg_helpers *h,
                   cg_vectors *v, base_arena *arena, cg_loop_facts *facts, base_str *err) {
-    cg_loop like = {.m = m, .twin = twin, .arena = arena, .help = h, .vec = v, .err = err};
+    cg_loop like = {
+        .m = m, .twin = twin, .arena = arena, .help = h, .vec = v, .err = err, .shared = source_bits & CG_SHARED};
     if (source_bits == CG_EITHER)
         return emit_rows(&like, f, CG_EITHER, true, w, facts);
     if (!emit_rows(&like, f, 32, source_bits & 32, w, facts))
@@ -152,10 +155,11 @@ bool cg_emit_loop(const ir_module *m, ir_func *f, const cg_twin *twin, int sourc
     return !(source_bits & 64) || !facts->walks_edges || emit_rows(&like, f, 64, true, w, facts);
 }
 
-static void emit_call(const ir_module *m, const ir_func *f, const cg_twin *twin, int bits, cg_text *w) {
+static void emit_call(const ir_module *m, const ir_func *f, const cg_twin *twin, int bits, bool shared, cg_text *w) {
     const char *name = cg_symbol(m, f->name);
     const char *end = suffix(bits, true);
-    cg_open(w, "static void %s_rows%s(const tiga_launch_args *args, int64_t row_begin, int64_t row_end)", name, end);
+    cg_open(w, "%svoid %s_rows%s(const tiga_launch_args *args, int64_t row_begin, int64_t row_end)",
+            shared ? "" : "static ", name, end);
     base_str numbers = {0};
     for (size_t i = 0; i < twin->n_numbers; ++i)
         base_str_addf(&numbers, ", %s", twin->text[i]);
@@ -167,15 +171,16 @@ static void emit_call(const ir_module *m, const ir_func *f, const cg_twin *twin,
 
 void cg_emit_twin(const ir_module *m, const ir_func *f, const cg_twin *twin, int source_bits, cg_text *w,
                   const cg_loop_facts *facts) {
+    bool shared = source_bits & CG_SHARED;
     if (facts->either)
-        emit_call(m, f, twin, CG_EITHER, w);
+        emit_call(m, f, twin, CG_EITHER, shared, w);
     else if ((source_bits & 32) || !facts->walks_edges)
-        emit_call(m, f, twin, 32, w);
+        emit_call(m, f, twin, 32, shared, w);
     if ((source_bits & 64) && facts->walks_edges)
-        emit_call(m, f, twin, 64, w);
+        emit_call(m, f, twin, 64, shared, w);
     if (!facts->needs_scratch || f == twin->first)
         return;
-    cg_open(w, "static int64_t %s_scratch_bytes(const int64_t *dims)", cg_symbol(m, f->name));
+    cg_open(w, "%sint64_t %s_scratch_bytes(const int64_t *dims)", shared ? "" : "static ", cg_symbol(m, f->name));
     cg_line(w, "return %s_scratch_bytes(dims);", cg_symbol(m, twin->first->name));
     cg_close(w, "\n");
 }

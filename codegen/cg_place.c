@@ -248,6 +248,11 @@ const char *cg_write_place(cg_loop *c, ir_id id) {
                              piece && piece->lanes > 1 ? cg_vector_type(c, t, piece->lanes) : cg_ctype(t), element);
 }
 
+/* The constant, as cg_const writes it, whose bytes are 0. */
+static bool is_zero(const char *text) {
+    return !strcmp(text, "0") || !strcmp(text, "0.0") || !strcmp(text, "0.0f") || !strcmp(text, "false");
+}
+
 void cg_declare_partials(cg_loop *c, ir_id id) {
     const ir_op *op = ir_at(c->f, id);
     ir_kind k = ir_kind_of(op);
@@ -264,11 +269,16 @@ void cg_declare_partials(cg_loop *c, ir_id id) {
     if (arg)
         p->pieces->name = cg_name(&c->names, base_arena_printf(c->arena, "%s_edges", ir_kind_text(k)));
     mark = arg ? cg_names_mark(&c->names) : mark;
-    cg_line(&c->w, "%s %s[16];", cg_ctype(t), p->name);
+    bool zero_bytes = is_zero(start); /* then compilers see one vector, not 16 elements that become one */
+    if (zero_bytes)
+        cg_line(&c->w, "%s %s[16] = {%s};", cg_ctype(t), p->name, start);
+    else
+        cg_line(&c->w, "%s %s[16];", cg_ctype(t), p->name);
     if (arg)
         cg_line(&c->w, "int64_t %s[16];", p->pieces->name);
     const char *n = cg_name(&c->names, "n");
-    cg_line(&c->w, "for (int %s = 0; %s < 16; ++%s) %s[%s] = %s;", n, n, n, p->name, n, start);
+    if (!zero_bytes)
+        cg_line(&c->w, "for (int %s = 0; %s < 16; ++%s) %s[%s] = %s;", n, n, n, p->name, n, start);
     if (arg)
         cg_line(&c->w, "for (int %s = 0; %s < 16; ++%s) %s[%s] = -1;", n, n, n, p->pieces->name, n);
     cg_names_release(&c->names, mark);

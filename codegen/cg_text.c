@@ -92,3 +92,25 @@ bool cg_fail(base_str *err, const char *fmt, ...) {
     va_end(ap);
     return false;
 }
+
+typedef struct guarded {
+    bool (*fn)(const cg_emission *e);
+    const cg_emission *e;
+    bool ok;
+} guarded;
+
+static void run(void *user) {
+    guarded *g = user;
+    g->ok = g->fn(g->e);
+}
+
+bool cg_emit_with(bool (*fn)(const cg_emission *e), cg_emission *e) {
+    guarded g = {fn, e, false};
+    e->arena = base_arena_new();
+    bool memory =
+        e->arena && base_arena_catch(e->arena, run, &g) && !base_arena_str_failed(e->arena) && !e->out->failed;
+    if (!memory)
+        g.ok = cg_fail(e->err, "out of memory");
+    base_arena_free(e->arena);
+    return g.ok;
+}

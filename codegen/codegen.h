@@ -19,6 +19,9 @@ typedef struct cg_options {
 /* m has been through the whole pipeline (graph, loop and task functions).  false: what the module asks for cannot be
  * emitted; reason in err. */
 bool cg_emit_c(const ir_module *m, const cg_options *o, base_str *out, base_str *err);
+/* The same as two files for two compilers at work side by side: the kernels are dealt to both, the rest is in the first.  The
+ * second stays empty when there is not enough for both.  o->source_bits is not 0. */
+bool cg_emit_c_halves(const ir_module *m, const cg_options *o, base_str out[2], base_str *err);
 bool cg_emit_cuda(const ir_module *m, const cg_options *o, base_str *out, base_str *err); /* cuda schedule */
 bool cg_emit_header(const ir_module *m, const cg_options *o, base_str *out, base_str *err);
 bool cg_emit_json(const ir_module *m, const cg_options *o, base_str *out, base_str *err);

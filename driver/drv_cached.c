@@ -3,6 +3,8 @@
 #include "driver/drv_jit.h"
 #include "driver/drv_nvrtc.h"
 
+#include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
 typedef struct request {
@@ -99,51 +101,78 @@ static void add_flags(const tigac_options *o, base_str *s) {
         base_str_addf(s, ", soname '%s'", o->soname);
 }
 
-/* Another NVRTC makes other cubins; what says which one it is stands where features of a processor do. */
-static void add_nvrtc(base_str *s) {
+/* Another NVRTC makes other cubins; what says which one it is stands where features of a processor do.  Looked for once:
+ * the loader would read its file at every lookup. */
+static pthread_once_t nvrtc_once = PTHREAD_ONCE_INIT;
+static char nvrtc_text[32]; /* empty: there is none */
+
+static void find_nvrtc(void) {
     int major, minor;
-    drv_nvrtc *n = drv_nvrtc_open(s); /* or the reason why not */
+    base_str why = {0};
+    drv_nvrtc *n = drv_nvrtc_open(&why);
+    base_str_fini(&why);
     if (!n)
         return;
     drv_nvrtc_version(n, &major, &minor);
-    base_str_addf(s, "NVRTC %d.%d", major, minor);
+    snprintf(nvrtc_text, sizeof nvrtc_text, "NVRTC %d.%d", major, minor);
     drv_nvrtc_close(n);
+}
+
+static const char *nvrtc_name(void) {
+    pthread_once(&nvrtc_once, find_nvrtc);
+    return nvrtc_text;
+}
+
+/* The processor, in *cpu; *own is what to free.  This machine's is asked once a process. */
+static tiga_status find_cpu(tiga_context *ctx, const tigac_options *o, drv_cpu *own, const drv_cpu **cpu) {
+    drv_recipe r = {.file_name = o->file_name ? o->file_name : "<text>"};
+    if (!o->cpu || !strcmp(o->cpu, "native"))
+        return drv_code_cpu(&r, ctx, own, cpu);
+    base_str err = {0};
+    bool known = drv_cpu_resolve(o->cpu, own, &err);
+    bool complete = !err.failed && !own->name.failed && !own->switches.failed && !own->features.failed;
+    tiga_status status = TIGA_OK;
+    if (!complete)
+        status = tiga_error_set(ctx, TIGA_E_MEMORY, "out of memory");
+    else if (!known)
+        status = tiga_error_set(ctx, TIGA_E_ARGUMENT, base_str_text(&err));
+    if (status != TIGA_OK)
+        drv_cpu_fini(own);
+    base_str_fini(&err);
+    return status;
 }
 
 static tiga_status find(tiga_context *ctx, tiga_cache *cache, request *r, blob **out, base_str *message) {
     const tigac_options *o = r->o;
     bool cuda = o->target && !strcmp(o->target, "cuda");
-    base_str flags = {0}, nvrtc = {0}, err = {0};
-    drv_cpu cpu = {{0}, {0}, {0}};
+    base_str flags = {0};
+    drv_cpu own = {{0}, {0}, {0}};
+    const drv_cpu *cpu = &own;
     drv_key key;
     void *object = NULL;
+    *out = NULL;
+    tiga_status status = cuda ? TIGA_OK : find_cpu(ctx, o, &own, &cpu);
+    if (status != TIGA_OK)
+        return status;
     add_flags(o, &flags);
-    if (cuda)
-        add_nvrtc(&nvrtc);
-    else if (!drv_cpu_resolve(o->cpu, &cpu, &err))
-        tiga_error_set(ctx, TIGA_E_ARGUMENT, base_str_text(&err));
-    const char *arch = o->cuda_arch ? o->cuda_arch : "sm_80";
     drv_key_parts parts = {.kind = cuda ? "cubin" : "shared object",
                            .file_name = o->file_name ? o->file_name : "<text>",
                            .text = r->text,
                            .n_text = r->n_text,
                            .flags = base_str_text(&flags),
-                           .cpu = cuda ? arch : base_str_text(&cpu.name),
-                           .features = cuda ? base_str_text(&nvrtc) : base_str_text(&cpu.switches),
+                           .cpu = cuda ? (o->cuda_arch ? o->cuda_arch : "sm_80") : base_str_text(&cpu->name),
+                           .features = cuda ? nvrtc_name() : base_str_text(&cpu->switches),
                            .defines = o->defines,
                            .n_defines = o->n_defines};
-    tiga_status status = TIGA_E_ARGUMENT;
-    bool complete = !flags.failed && !nvrtc.failed && !err.failed && !cpu.name.failed && !cpu.switches.failed;
-    if (!err.len && drv_key_init(&key, &parts) && complete)
-        status = tiga_cache_get(cache, ctx, &(rt_cache_request){key.fields, key.n, &cache_ops, r}, &object, message);
-    else if (!err.len)
+    if (drv_key_init(&key, &parts) && !flags.failed) {
+        rt_cache_request q = {.fields = key.fields, .n_fields = key.n, .ops = &cache_ops, .user = r};
+        status = tiga_cache_get(cache, ctx, &q, &object, message);
+    } else {
         status = tiga_error_set(ctx, TIGA_E_MEMORY, "out of memory");
-    if (!err.len)
-        drv_key_fini(&key);
-    drv_cpu_fini(&cpu);
+    }
+    drv_key_fini(&key);
+    drv_cpu_fini(&own);
     base_str_fini(&flags);
-    base_str_fini(&nvrtc);
-    base_str_fini(&err);
     *out = object;
     return status;
 }
@@ -182,13 +211,31 @@ static tigac_result *read_blob(const request *r, const blob *b) {
     return complete ? pub : NULL;
 }
 
+/* A context keeps the words of its first failure.  While this compile runs it is to have those of this compile. */
+static tiga_status set_aside(tiga_context *ctx, base_str *older) {
+    tiga_status status = tiga_error_status(ctx);
+    if (status != TIGA_OK)
+        base_str_add(older, tiga_error_text(ctx));
+    tiga_error_clear(ctx);
+    return status;
+}
+
+static void put_back(tiga_context *ctx, tiga_status status, base_str *older) {
+    if (status != TIGA_OK) {
+        tiga_error_clear(ctx);
+        tiga_error_set(ctx, status, base_str_text(older));
+    }
+    base_str_fini(older);
+}
+
 tigac_status tiga_jit_compile(tiga_context *ctx, tiga_cache *cache, const char *text, size_t n_bytes,
                               const tigac_options *options, tigac_result **out) {
     tigac_options defaults = tigac_defaults();
     request r = {text, n_bytes, options ? options : &defaults};
     if (!ctx || !cache || r.o->struct_bytes != sizeof *r.o || r.o->dump_after)
         return tigac_compile(text, n_bytes, options, out);
-    base_str message = {0};
+    base_str message = {0}, older = {0};
+    tiga_status failed_before = set_aside(ctx, &older);
     blob *b = NULL;
     tigac_status s = TIGAC_E_ENVIRONMENT;
     tiga_status status = find(ctx, cache, &r, &b, &message);
@@ -197,6 +244,7 @@ tigac_status tiga_jit_compile(tiga_context *ctx, tiga_cache *cache, const char *
     else if (status == TIGA_E_PROGRAM || status == TIGA_E_ARGUMENT)
         s = status == TIGA_E_PROGRAM ? TIGAC_E_PROGRAM : TIGAC_E_OPTION;
     *out = b ? read_blob(&r, b) : read_result(&r, message.data, message.len, tiga_error_text(ctx));
+    put_back(ctx, failed_before, &older);
     if (b)
         release(b);
     base_str_fini(&message);

@@ -1,10 +1,11 @@
-// The one C++ file: glue to the Clang, LLVM and LLD 19 libraries (see drv_clang.h).  Holds no knowledge of Tiga but the
-// flags its C is compiled with.
+// Glue to the Clang, LLVM and LLD 19 libraries (see drv_clang.h).  Holds no knowledge of Tiga but the flags its C is compiled
+// with; which passes the JIT runs says drv_codegen.cpp, the other C++ file.
 //
 // Bits: floating point contraction is off and every libm function is compiled as an unknown call (-fno-builtin-NAME), so
 // that LLVM neither folds it with the doubles of this process nor rewrites it (pow(2, x) to exp2(x)): what runs is libm's
 // own result, the same that the interpreter computes.
 #include "driver/drv_clang.h"
+#include "driver/drv_codegen.h"
 #include "driver/drv_symbols.h"
 
 #include "clang/Basic/DiagnosticOptions.h"
@@ -38,6 +39,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -198,7 +200,30 @@ const char *const libm_functions[] = {
     "log1p", "log2",  "logb",  "pow",   "remainder", "sin",   "sinh",  "tan",   "tanh",   "tgamma",
 };
 
-std::vector<std::string> clang_arguments(const drv_clang_options *o, const std::string &path, bool unwind = true) {
+bool in_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
+
+// Those that the text calls.  Every function and every call carries the list, so a long one is dear: a tenth of the time.
+std::set<std::string> called_of_libm(llvm::StringRef text) {
+    static const std::set<llvm::StringRef> *known = [] {
+        auto *names = new std::set<llvm::StringRef>;
+        for (llvm::StringRef f : libm_functions)
+            names->insert(f);
+        return names;
+    }();
+    std::set<std::string> called;
+    for (size_t at = text.find('('); at != text.npos; at = text.find('(', at + 1)) {
+        size_t begin = at;
+        while (begin > 0 && in_word(text[begin - 1]))
+            begin--;
+        llvm::StringRef word = text.slice(begin, at);
+        if (known->count(word) || (word.consume_back("f") && known->count(word)))
+            called.insert(word.str());
+    }
+    return called;
+}
+
+std::vector<std::string> clang_arguments(llvm::StringRef text, const drv_clang_options *o, const std::string &path,
+                                         bool unwind = true) {
     std::vector<std::string> args = {
         "-triple",
         triple(),
@@ -232,10 +257,8 @@ std::vector<std::string> clang_arguments(const drv_clang_options *o, const std::
     llvm::StringRef(base_str_text(&o->cpu->switches)).split(switches, ',', -1, false);
     for (llvm::StringRef s : switches)
         args.insert(args.end(), {"-target-feature", s.str()});
-    for (const char *f : libm_functions) {
-        args.push_back(std::string("-fno-builtin-") + f);
-        args.push_back(std::string("-fno-builtin-") + f + "f");
-    }
+    for (const std::string &f : called_of_libm(text))
+        args.insert(args.end(), {"-fno-builtin-" + f, "-fno-builtin-" + f + "f"});
     args.push_back(path);
     return args;
 }
@@ -259,6 +282,10 @@ class compiler {
     }
     // Optimises a module and writes it as an object, with the options of this compiler; from any thread.
     std::string emit(llvm::Module &m, llvm::SmallVectorImpl<char> &object) {
+        if (own_passes) {
+            const clang::TargetOptions &t = clang.getTargetOpts();
+            return drv_codegen(m, {t.Triple, t.CPU, t.Features, int(clang.getCodeGenOpts().OptimizationLevel)}, object);
+        }
         std::string text;
         llvm::raw_string_ostream out(text);
         clang::TextDiagnosticPrinter own(out, new clang::DiagnosticOptions);
@@ -270,12 +297,9 @@ class compiler {
                                  clang::Backend_EmitObj, files, std::make_unique<llvm::raw_svector_ostream>(object));
         return out.str();
     }
-    void explain(base_str *err) {
-        put(err, stream.str());
-        if (!err->len)
-            base_str_add(err, "clang failed without a message");
-    }
+    std::string explain() { return stream.str().empty() ? "clang failed without a message" : stream.str(); }
     clang::CompilerInstance clang;
+    bool own_passes = false; // those of drv_codegen.cpp instead of Clang's
 
   private:
     llvm::IntrusiveRefCntPtr<llvm::vfs::InMemoryFileSystem> files =
@@ -292,12 +316,12 @@ bool drv_clang_compile(const char *text, size_t n, const drv_clang_options *o, b
     init_llvm();
     std::string source(text, n);
     llvm::SmallVector<char, 0> bytes;
-    compiler c(source, clang_arguments(o, std::string("/") + o->name));
+    compiler c(source, clang_arguments(source, o, std::string("/") + o->name));
     c.clang.setOutputStream(std::make_unique<llvm::raw_svector_ostream>(bytes));
     clang::EmitObjAction object;
     clang::EmitLLVMAction ir;
     if (!c.run(o->kind == DRV_CLANG_OBJECT ? static_cast<clang::FrontendAction &>(object) : ir)) {
-        c.explain(err);
+        put(err, c.explain());
         return false;
     }
     base_str_add_n(out, bytes.data(), bytes.size());
@@ -348,15 +372,14 @@ bool is_shared(const llvm::GlobalVariable &v) {
     return v.hasInitializer() && (!v.isConstant() || !v.hasLocalLinkage() || names_function(v.getInitializer()));
 }
 
-// What both halves mention becomes visible to the linker, and to nobody else.  Halves that are not linked to one file may
-// lie far apart in memory: they find each other through tables of addresses.
-void expose(llvm::Module &m, const std::vector<int> &half, bool far = false) {
-    auto show = [far](llvm::GlobalValue &v) {
+// What both halves mention becomes visible to the linker, and to nobody else.
+void expose(llvm::Module &m, const std::vector<int> &half) {
+    auto show = [](llvm::GlobalValue &v) {
         if (!v.hasLocalLinkage())
             return;
         v.setLinkage(llvm::GlobalValue::ExternalLinkage);
-        v.setVisibility(far ? llvm::GlobalValue::DefaultVisibility : llvm::GlobalValue::HiddenVisibility);
-        v.setDSOLocal(!far);
+        v.setVisibility(llvm::GlobalValue::HiddenVisibility);
+        v.setDSOLocal(true);
     };
     size_t at = 0;
     for (llvm::Function &f : m)
@@ -419,11 +442,11 @@ void emit_halves(compiler &c, llvm::Module &m, const std::vector<int> &half, obj
 bool compile_halves(const char *text, size_t n, const drv_clang_options *o, object_bytes objects[2], base_str *err) {
     std::string source(text, n);
     llvm::LLVMContext context;
-    compiler c(source, clang_arguments(o, std::string("/") + o->name));
+    compiler c(source, clang_arguments(source, o, std::string("/") + o->name));
     c.clang.getCodeGenOpts().DisableLLVMPasses = true; // later, and each half on its own
     clang::EmitLLVMOnlyAction action(&context);
     if (!c.run(action)) {
-        c.explain(err);
+        put(err, c.explain());
         return false;
     }
     std::unique_ptr<llvm::Module> m = action.takeModule();
@@ -619,56 +642,41 @@ bool drv_clang_module(const char *text, size_t n, const drv_clang_options *o, co
     return ok && link(objects, 1, soname, out, err);
 }
 
-// ---- just in time: objects without what nobody asks for ------------------------------------------------------------
+// ---- just in time: texts to objects --------------------------------------------------------------------------------
 
 namespace {
 
-const char *const table_symbol = "tiga_module_info_v1"; // the one that a loader looks for
-
-void hide_all_but_table(llvm::Module &m) {
-    for (llvm::Function &f : m)
-        if (!f.isDeclaration() && f.getName() != table_symbol)
-            f.setLinkage(llvm::GlobalValue::InternalLinkage);
-}
-
-// A copy for the other thread has its price: two functions at least, and enough to do for both.
-bool is_worth_a_thread(const llvm::Module &m) {
-    unsigned n = 0, total = 0, largest = 0;
-    for (const llvm::Function &f : m)
-        if (is_dealt(f) && !f.hasFnAttribute(llvm::Attribute::OptimizeNone)) {
-            unsigned count = f.getInstructionCount();
-            n++, total += count, largest = std::max(largest, count);
-        }
-    return n > 1 && total - largest > 400;
+// The answer is empty, or what went wrong.
+std::string compile_text(const drv_bytes &text, const drv_clang_options *o, object_bytes &object) {
+    std::string source(text.data, text.n);
+    llvm::LLVMContext context;
+    compiler c(source, clang_arguments(source, o, std::string("/") + o->name, /*unwind=*/false));
+    c.clang.getCodeGenOpts().DisableLLVMPasses = true;
+    c.own_passes = o->opt_level == 1 || o->opt_level == 2;
+    clang::EmitLLVMOnlyAction action(&context);
+    if (!c.run(action))
+        return c.explain();
+    return c.emit(*action.takeModule(), object);
 }
 
 } // namespace
 
-bool drv_clang_objects(const char *text, size_t n, const drv_clang_options *o, base_str out[2], base_str *err) {
+bool drv_clang_objects(const drv_bytes texts[2], const drv_clang_options *o, base_str out[2], base_str *err) {
     init_llvm();
-    std::string source(text, n);
-    llvm::LLVMContext context;
     object_bytes objects[2];
-    compiler c(source, clang_arguments(o, std::string("/") + o->name, /*unwind=*/false));
-    c.clang.getCodeGenOpts().DisableLLVMPasses = true;
-    clang::EmitLLVMOnlyAction action(&context);
-    if (!c.run(action)) {
-        c.explain(err);
-        return false;
-    }
-    std::unique_ptr<llvm::Module> m = action.takeModule();
-    hide_all_but_table(*m);
-    if (o->opt_level < 3) // kernels say themselves what is worth unrolling; a seventh of the time
-        c.clang.getCodeGenOpts().UnrollLoops = false;
-    if (o->opt_level > 0 && is_worth_a_thread(*m)) {
-        std::vector<int> half = deal(*m);
-        expose(*m, half, /*far=*/true);
-        emit_halves(c, *m, half, objects, err);
-    } else {
-        put(err, c.emit(*m, objects[0]));
-    }
-    for (int i = 0; i < 2; i++)
+    std::string messages[2];
+    auto second = [&] { messages[1] = compile_text(texts[1], o, objects[1]); };
+    pthread_t other; // without a second thread: one after the other
+    bool apart = texts[1].n && !pthread_create(&other, nullptr, run_on_thread<decltype(second)>, &second);
+    messages[0] = compile_text(texts[0], o, objects[0]);
+    if (apart)
+        pthread_join(other, nullptr);
+    else if (texts[1].n)
+        second();
+    for (int i = 0; i < 2; i++) {
+        put(err, messages[i]);
         base_str_add_n(&out[i], objects[i].data(), objects[i].size());
+    }
     return !err->len && !out[0].failed && !out[1].failed;
 }
 

@@ -37,9 +37,13 @@ bool drv_clang_module(const char *text, size_t n, const drv_clang_options *o, co
                       base_str *err);
 
 /* ---- just in time ---- */
-/* C text to one or two objects that together are the module's table and what it mentions; no unwind tables, because
- * nothing that kernels call can throw.  The second stays empty when it is not worth a thread. */
-bool drv_clang_objects(const char *text, size_t n, const drv_clang_options *o, base_str objects[2], base_str *err);
+typedef struct drv_bytes {
+    const char *data;
+    size_t n;
+} drv_bytes;
+/* Two C texts that together are the module's table and what it mentions to two objects, each on a thread; an empty second
+ * text makes an empty second object.  No unwind tables, because nothing that kernels call can throw. */
+bool drv_clang_objects(const drv_bytes texts[2], const drv_clang_options *o, base_str objects[2], base_str *err);
 
 /* Objects made ready to run: code that cannot be written, data that cannot be run. */
 typedef struct drv_image drv_image;
@@ -49,10 +53,6 @@ typedef enum drv_image_status {
     DRV_IMAGE_UNKNOWN, /* they call a function that drv_symbols.def does not have */
     DRV_IMAGE_MEMORY
 } drv_image_status;
-typedef struct drv_bytes {
-    const char *data;
-    size_t n;
-} drv_bytes;
 /* The bytes are not needed afterwards. */
 drv_image_status drv_image_load(const drv_bytes *objects, size_t n, drv_image **out, base_str *err);
 void *drv_image_find(const drv_image *i, const char *symbol); /* NULL: not there */

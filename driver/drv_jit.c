@@ -5,6 +5,7 @@
 #include "driver/drv_jit.h"
 
 #include <string.h>
+#include <time.h>
 
 typedef struct owner {
     drv_code *code;
@@ -30,13 +31,27 @@ static tiga_status make_wide(owner *o, tiga_context *ctx, int source_bits, drv_c
                                     : status;
 }
 
+/* Waits for another thread that compiles the same, or until the call is to be given up. */
+static tiga_status lock_wide(owner *o, tiga_context *ctx) {
+    for (;;) {
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += 20000000;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        if (!pthread_mutex_timedlock(&o->lock, &until))
+            return TIGA_OK;
+        if (tiga_cache_interrupted(ctx))
+            return fail(ctx, TIGA_E_INTERRUPTED, "interrupted while another thread compiles the same");
+    }
+}
+
 static tiga_status wide_rows(void *arg, tiga_context *ctx, int source_bits, const tiga_module_info **out) {
     owner *o = arg;
     _Atomic(drv_code *) *place = &o->wide[source_bits != 64];
     drv_code *code = atomic_load_explicit(place, memory_order_acquire);
-    tiga_status status = TIGA_OK;
-    if (!code) {
-        pthread_mutex_lock(&o->lock);
+    tiga_status status = code ? TIGA_OK : lock_wide(o, ctx);
+    if (!code && status == TIGA_OK) {
         code = atomic_load(place);
         if (!code)
             status = make_wide(o, ctx, source_bits, &code);

@@ -20,7 +20,7 @@ typedef struct drv_recipe {
     int opt_level, warnings_are_errors;
     const tigac_define *defines;
     size_t n_defines;
-    int source_bits; /* 32, 64, 96: see cg_options */
+    int source_bits; /* 32, 64, 96: see cg_options; other than 32 only inside of a call */
 } drv_recipe;
 
 /* Code that can be called; counted, from any thread. */

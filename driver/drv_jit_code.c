@@ -257,11 +257,14 @@ static tiga_status find(const drv_recipe *r, tiga_context *ctx, tiga_cache *cach
     drv_key key;
     void *object = NULL;
     tiga_status status;
-    if (drv_code_key(&key, r, cpu))
-        status = tiga_cache_get(cache, ctx, &(rt_cache_request){key.fields, key.n, &cache_ops, (void *)(uintptr_t)r},
-                                &object, diags);
-    else
+    rt_cache_request request = {.ops = &cache_ops, .user = (void *)(uintptr_t)r, .inside = r->source_bits != 32};
+    if (drv_code_key(&key, r, cpu)) {
+        request.fields = key.fields;
+        request.n_fields = key.n;
+        status = tiga_cache_get(cache, ctx, &request, &object, diags);
+    } else {
         status = fail(ctx, TIGA_E_MEMORY, r->file_name, "out of memory");
+    }
     drv_key_fini(&key);
     *out = object;
     return status;

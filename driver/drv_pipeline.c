@@ -266,15 +266,16 @@ static tigac_status emit_machine(job *j, base_str *c) {
     return s ? s : compile_c(j, c, TIGAC_SO);
 }
 
-static tigac_status emit_objects(job *j, base_str *c) {
+static tigac_status emit_objects(job *j, base_str c[2]) {
     cg_options o = emitter_options(j, true);
-    if (!cg_emit_c(j->module, &o, c, &j->r->error))
+    if (!cg_emit_c_halves(j->module, &o, c, &j->r->error))
         return TIGAC_E_PROGRAM;
     drv_clang_options clang = {.name = base_arena_printf(j->r->arena, "%s.c", o.source_name),
                                .cpu = &j->cpu,
                                .opt_level = j->o->opt_level,
                                .kind = DRV_CLANG_OBJECT};
-    return drv_clang_objects(c->data, c->len, &clang, j->objects, &j->r->error) ? TIGAC_OK : TIGAC_E_ENVIRONMENT;
+    drv_bytes texts[2] = {{c[0].data, c[0].len}, {c[1].data, c[1].len}};
+    return drv_clang_objects(texts, &clang, j->objects, &j->r->error) ? TIGAC_OK : TIGAC_E_ENVIRONMENT;
 }
 
 static tigac_status compile_cuda(job *j, drv_nvrtc *nvrtc, const char *text, const char *name) {
@@ -307,7 +308,7 @@ static tigac_status emit_cubin(job *j, base_str *text) {
 }
 
 /* ---- the whole way ----------------------------------------------------------------------------------------------- */
-static tigac_status compile(job *j, const char *text, size_t n, base_str *emitted) {
+static tigac_status compile(job *j, const char *text, size_t n, base_str emitted[2]) {
     tigac_status s = check_options(j);
     if (!s)
         s = read_program(j, text, n);
@@ -338,7 +339,7 @@ static bool says_no_memory(const base_str *error) {
     return error->len >= strlen(words) && !strcmp(error->data + error->len - strlen(words), words);
 }
 
-static tigac_status guarded(job *j, const char *text, size_t n, base_str *emitted) {
+static tigac_status guarded(job *j, const char *text, size_t n, base_str emitted[2]) {
     jmp_buf oom;
     *base_arena_oom_slot(j->r->arena) = &oom;
     *base_arena_oom_slot(j->scratch) = &oom;
@@ -348,7 +349,8 @@ static tigac_status guarded(job *j, const char *text, size_t n, base_str *emitte
     else
         s = compile(j, text, n, emitted);
     *base_arena_oom_slot(j->r->arena) = NULL;
-    j->r->out_of_memory |= any_failed(j->r) || emitted->failed || (s && says_no_memory(&j->r->error));
+    j->r->out_of_memory |=
+        any_failed(j->r) || emitted[0].failed || emitted[1].failed || (s && says_no_memory(&j->r->error));
     for (int i = 0; j->objects && i < 2; i++)
         j->r->out_of_memory |= j->objects[i].failed;
     if (j->r->out_of_memory) {
@@ -371,13 +373,14 @@ tigac_options tigac_defaults(void) {
 }
 
 static tigac_status run(job *j, const char *text, size_t n_bytes) {
-    base_str emitted = {0};
+    base_str emitted[2] = {{0}, {0}}; /* the second: just in time */
     tigac_status s;
     if (j->o->struct_bytes != sizeof(tigac_options))
         s = fail(j, TIGAC_E_OPTION, "options.struct_bytes is not sizeof(tigac_options): begin with tigac_defaults()");
     else
-        s = guarded(j, text, n_bytes, &emitted);
-    base_str_fini(&emitted);
+        s = guarded(j, text, n_bytes, emitted);
+    base_str_fini(&emitted[0]);
+    base_str_fini(&emitted[1]);
     drv_result_publish(j->r, s);
     return s;
 }

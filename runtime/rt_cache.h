@@ -32,6 +32,7 @@ typedef struct rt_cache_request {
     int n_fields;
     const rt_cache_ops *ops;
     void *user; /* of build and load, which run in the calling thread with no lock of the process held */
+    bool inside; /* of a call that has begun: an interruption that came since then counts */
 } rt_cache_request;
 
 /* From memory, from disk, or built.  OK: *object, with a reference of the caller's own.  E_PROGRAM: *message (may be NULL;
@@ -40,6 +41,9 @@ typedef struct rt_cache_request {
  * Threads: any, a context each.  Exported for libtigac, not for users. */
 TIGA_API tiga_status tiga_cache_get(tiga_cache *cache, tiga_context *ctx, const rt_cache_request *request,
                                     void **object, base_str *message);
+
+/* Is the call that the context is in to be given up?  Exported for libtigac, not for users. */
+TIGA_API bool tiga_cache_interrupted(tiga_context *ctx);
 
 #ifdef __cplusplus
 }

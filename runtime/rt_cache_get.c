@@ -321,10 +321,13 @@ tiga_status tiga_cache_get(tiga_cache *c, tiga_context *ctx, const rt_cache_requ
                            base_str *message) {
     rt_cache_key k;
     *object = NULL;
-    rt_begin(ctx); /* while it waits for others it can be interrupted, by the host as well */
+    if (!r->inside)
+        rt_begin(ctx); /* while it waits for others it can be interrupted, by the host as well */
     if (!rt_cache_key_init(&k, c, r->fields, (size_t)r->n_fields))
         return out_of_memory(ctx);
     tiga_status status = get(c, ctx, r, &k, object, message);
     rt_cache_key_fini(&k);
     return status;
 }
+
+bool tiga_cache_interrupted(tiga_context *ctx) { return rt_interrupted(ctx); }

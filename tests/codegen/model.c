@@ -562,8 +562,7 @@ static void smooth_rows32(const tiga_launch_args *args, int64_t row_begin, int64
     float *TIGA_RESTRICT out = (float *)args->buffers[2];
     const float dt_value = dt[0];
     for (int64_t i = row_begin; i < row_end; ++i) {
-        float sum_parts[16];
-        for (int n = 0; n < 16; ++n) sum_parts[n] = 0.0f;
+        float sum_parts[16] = {0.0f};
         const float u_i = u[i];
         {
             int64_t e = offsets[i];
@@ -594,8 +593,7 @@ static void smooth_rows64(const tiga_launch_args *args, int64_t row_begin, int64
     float *TIGA_RESTRICT out = (float *)args->buffers[2];
     const float dt_value = dt[0];
     for (int64_t i = row_begin; i < row_end; ++i) {
-        float sum_parts[16];
-        for (int n = 0; n < 16; ++n) sum_parts[n] = 0.0f;
+        float sum_parts[16] = {0.0f};
         const float u_i = u[i];
         {
             int64_t e = offsets[i];
@@ -648,10 +646,8 @@ static void spread_rows32(const tiga_launch_args *args, int64_t row_begin, int64
                 for (int64_t k = 0; k < F; k += 16) TIGA_PREFETCH(&x[ahead * F + k]);
             }
             const int64_t j = sources[e];
-            float sum_parts[16];
-            for (int n = 0; n < 16; ++n) sum_parts[n] = 0.0f;
-            float sum_parts_[16];
-            for (int n = 0; n < 16; ++n) sum_parts_[n] = 0.0f;
+            float sum_parts[16] = {0.0f};
+            float sum_parts_[16] = {0.0f};
             {
                 int64_t k = 0;
                 tiga_f32x16 sum_ = tiga_load_f32x16(&sum_parts[0]);
@@ -732,10 +728,8 @@ static void spread_rows64(const tiga_launch_args *args, int64_t row_begin, int64
                 for (int64_t k = 0; k < F; k += 16) TIGA_PREFETCH(&x[ahead * F + k]);
             }
             const int64_t j = sources[e];
-            float sum_parts[16];
-            for (int n = 0; n < 16; ++n) sum_parts[n] = 0.0f;
-            float sum_parts_[16];
-            for (int n = 0; n < 16; ++n) sum_parts_[n] = 0.0f;
+            float sum_parts[16] = {0.0f};
+            float sum_parts_[16] = {0.0f};
             {
                 int64_t k = 0;
                 tiga_f32x16 sum_ = tiga_load_f32x16(&sum_parts[0]);

@@ -97,3 +97,29 @@ Test(codegen_cuda, a_comment_in_a_name_stays_in_its_comment) {
     base_str_fini(&out);
     base_str_fini(&err);
 }
+
+/* Allocation number k fails: an error in words, or the same text. */
+Test(codegen_cuda, every_allocation_may_fail) {
+    base_arena *arena = base_arena_new();
+    base_diags d;
+    const char *text = FOREIGN("1");
+    base_diags_init(&d, arena, "test.ir", text);
+    ir_module *m = ir_parse(arena, "test.ir", text, &d);
+    cg_options o = {.source_name = "test.tg", .source_hash = "00000000000000000000000000000000", .compiler = "tigac"};
+    base_str want = {0}, err = {0};
+    cr_assert(m && cg_emit_cuda(m, &o, &want, &err), "%s", base_str_text(&err));
+    bool reached = true;
+    for (uint64_t k = 1; reached; ++k) {
+        base_str out = {0}, why = {0};
+        base_inject_at(BASE_INJECT_ALLOC, k);
+        bool ok = cg_emit_cuda(m, &o, &out, &why);
+        reached = base_inject_count(BASE_INJECT_ALLOC) >= k;
+        base_inject_at(BASE_INJECT_ALLOC, 0);
+        cr_assert(ok ? !strcmp(base_str_text(&out), base_str_text(&want)) : reached);
+        cr_assert(ok || why.failed || strstr(base_str_text(&why), "out of memory"));
+        base_str_fini(&out);
+        base_str_fini(&why);
+    }
+    base_str_fini(&want);
+    base_arena_free(arena);
+}

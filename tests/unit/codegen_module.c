@@ -118,6 +118,97 @@ Test(codegen_module, manifest) {
     base_arena_free(a);
 }
 
+/* ---- in halves ---------------------------------------------------------------------------------------------------- */
+static size_t occurrences(const char *text, const char *part) {
+    size_t n = 0;
+    for (const char *p = text; (p = strstr(p, part)); ++p)
+        n++;
+    return n;
+}
+
+static void emit_halves(base_arena *a, const char *ir, base_str out[2]) {
+    base_str err = {0};
+    cg_options o = test_options;
+    o.source_bits = 32;
+    ir_module *m = test_parse(a, ir, test_read(a, base_arena_printf(a, FOLDER "%s.ir", ir)));
+    cr_assert(cg_emit_c_halves(m, &o, out, &err), "%s", base_str_text(&err));
+}
+
+/* Each kernel is in one of them, the table in the first; two compilers and a linker make a module of them. */
+Test(codegen_module, halves, .timeout = 60) {
+    static const char *const kernels[] = {"void weighted_sum_rows32(", "void smooth_rows32(", "void spread_rows32("};
+    base_arena *a = base_arena_new();
+    base_str out[2] = {{0}, {0}};
+    emit_halves(a, "model", out);
+    const char *first = base_str_text(&out[0]), *second = base_str_text(&out[1]);
+    for (size_t i = 0; i < sizeof kernels / sizeof *kernels; ++i) {
+        cr_assert_eq(occurrences(first, kernels[i]) + occurrences(second, kernels[i]), 3, "%s", kernels[i]);
+        cr_assert_leq(occurrences(first, kernels[i]), 2);
+    }
+    cr_assert_eq(occurrences(first, "tiga_info ="), 1);
+    cr_assert_eq(occurrences(second, "tiga_info ="), 0);
+    test_write(a, "first.c", first);
+    test_write(a, "second_half.c", second);
+    test_shell(a, "gcc -std=c11 -O0 -fPIC -shared -Wall -Werror first.c second_half.c -o halves.so -lm -Wl,-z,defs");
+    base_str_fini(&out[0]);
+    base_str_fini(&out[1]);
+    test_remove_folder(a);
+    base_arena_free(a);
+}
+
+/* Not worth two. */
+Test(codegen_module, a_small_module_stays_whole) {
+    base_arena *a = base_arena_new();
+    base_str out[2] = {{0}, {0}};
+    emit_halves(a, "second", out);
+    cr_assert(out[0].len && !out[1].len);
+    base_str_fini(&out[0]);
+    base_arena_free(a);
+}
+
+/* ---- when memory ends ---------------------------------------------------------------------------------------------- */
+static bool emit_both(const ir_module *m, const cg_options *o, base_str *out, base_str *err) {
+    base_str both[2] = {{0}, {0}};
+    cg_options bits = *o;
+    bits.source_bits = 32;
+    bool ok = cg_emit_c_halves(m, &bits, both, err);
+    base_str_add(out, base_str_text(&both[0]));
+    base_str_add(out, base_str_text(&both[1]));
+    base_str_fini(&both[0]);
+    base_str_fini(&both[1]);
+    return ok && !out->failed;
+}
+
+/* Allocation number k fails: an error in words, or the same text.  Every one of the first, then some. */
+static void fail_each_allocation(const ir_module *m, emitter *fn) {
+    base_str want = {0}, err = {0};
+    cr_assert(fn(m, &test_options, &want, &err), "%s", base_str_text(&err));
+    bool reached = true;
+    for (uint64_t k = 1; reached; k += k < 300 ? 1 : 17) {
+        base_str out = {0}, why = {0};
+        base_inject_at(BASE_INJECT_ALLOC, k);
+        bool ok = fn(m, &test_options, &out, &why);
+        reached = base_inject_count(BASE_INJECT_ALLOC) >= k;
+        base_inject_at(BASE_INJECT_ALLOC, 0);
+        cr_assert(ok ? !strcmp(base_str_text(&out), base_str_text(&want)) : out.failed || why.failed || why.len > 0,
+                  "allocation %llu: %d '%s'", (unsigned long long)k, ok, base_str_text(&why));
+        cr_assert(ok || reached);
+        base_str_fini(&out);
+        base_str_fini(&why);
+    }
+    base_str_fini(&want);
+}
+
+Test(codegen_module, every_allocation_may_fail, .timeout = 120) {
+    static emitter *const emitters[] = {cg_emit_c, emit_both, cg_emit_header, cg_emit_json};
+    base_arena *a = base_arena_new();
+    ir_module *m = test_parse(a, "model", test_read(a, FOLDER "model.ir"));
+    for (size_t i = 0; i < sizeof emitters / sizeof *emitters; ++i)
+        fail_each_allocation(m, emitters[i]);
+    base_arena_free(a);
+}
+
+/* ---- refused ------------------------------------------------------------------------------------------------------- */
 static void expect_refusal(const char *ir, const char *part) {
     base_arena *a = base_arena_new();
     base_str out = {0}, err = {0};

@@ -277,7 +277,9 @@ Test(jit_cache, only_listed_functions_can_be_called) {
     drv_image *image;
     cr_assert(drv_cpu_resolve(NULL, &cpu, &err));
     drv_clang_options c = {.name = "t.c", .cpu = &cpu, .opt_level = 1, .kind = DRV_CLANG_OBJECT};
-    cr_assert(drv_clang_objects(text, strlen(text), &c, objects, &err), "%s", base_str_text(&err));
+    drv_bytes texts[2] = {{text, strlen(text)}, {NULL, 0}};
+    cr_assert(drv_clang_objects(texts, &c, objects, &err), "%s", base_str_text(&err));
+    cr_assert_eq(objects[1].len, 0);
     drv_bytes bytes = {objects[0].data, objects[0].len};
     cr_assert_eq(drv_image_load(&bytes, 1, &image, &err), DRV_IMAGE_UNKNOWN);
     cr_assert(!image && strstr(base_str_text(&err), "system"));

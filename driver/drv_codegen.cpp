@@ -1,0 +1,239 @@
+// From a module of LLVM's to an object, for the JIT: few of the passes that Clang would run.
+//
+// Kernels come in vectors, unrolled, and with their loops in the order they are to run, so most of -O2 finds nothing in
+// them.  What is left to do: helpers are inlined, values live in registers, what does not change leaves the loops.  The
+// code generator's own rewriting of addresses in loops is left out as well: an instruction adds a base and an index
+// anyway, and short loops lose more at their heads than they win inside.
+#include "driver/drv_codegen.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Analysis/CGSCCPassManager.h"
+#include "llvm/Analysis/TargetLibraryInfo.h"
+#include "llvm/Analysis/TargetTransformInfo.h"
+#include "llvm/CodeGen/MachineModuleInfo.h"
+#include "llvm/CodeGen/Passes.h"
+#include "llvm/CodeGen/TargetPassConfig.h"
+#include "llvm/IR/DiagnosticInfo.h"
+#include "llvm/IR/DiagnosticPrinter.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/PassInfo.h"
+#include "llvm/PassRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/Transforms/IPO/AlwaysInliner.h"
+#include "llvm/Transforms/IPO/GlobalDCE.h"
+#include "llvm/Transforms/IPO/Inliner.h"
+#include "llvm/Transforms/InstCombine/InstCombine.h"
+#include "llvm/Transforms/Scalar/EarlyCSE.h"
+#include "llvm/Transforms/Scalar/GVN.h"
+#include "llvm/Transforms/Scalar/LICM.h"
+#include "llvm/Transforms/Scalar/LoopPassManager.h"
+#include "llvm/Transforms/Scalar/LoopRotation.h"
+#include "llvm/Transforms/Scalar/LoopUnrollPass.h"
+#include "llvm/Transforms/Scalar/SROA.h"
+#include "llvm/Transforms/Scalar/SimplifyCFG.h"
+#include "llvm/Transforms/Vectorize/LoopVectorize.h"
+#include "llvm/Transforms/Vectorize/SLPVectorizer.h"
+
+#include <memory>
+#include <mutex>
+
+namespace {
+
+// ---- target machines, kept -----------------------------------------------------------------------------------------
+
+// Making one takes a millisecond, because it reads the list of features.  It serves one compile at a time.
+struct kept_machine {
+    std::string key;
+    std::unique_ptr<llvm::LLVMTargetMachine> tm;
+};
+
+constexpr size_t MOST_KEPT = 8;
+std::mutex kept_lock;
+
+std::vector<kept_machine> &kept() {
+    static auto *list = new std::vector<kept_machine>; // never destroyed: threads may outlive main
+    return *list;
+}
+
+std::unique_ptr<llvm::LLVMTargetMachine> new_machine(const drv_machine &machine, std::string &error) {
+    const llvm::Target *target = llvm::TargetRegistry::lookupTarget(machine.triple, error);
+    if (!target)
+        return nullptr;
+    llvm::TargetOptions options;
+    options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
+    options.UseInitArray = true;
+    auto level = machine.opt_level > 1 ? llvm::CodeGenOptLevel::Default : llvm::CodeGenOptLevel::Less;
+    llvm::TargetMachine *tm =
+        target->createTargetMachine(machine.triple, machine.cpu, llvm::join(machine.features, ","), options,
+                                    llvm::Reloc::PIC_, std::nullopt, level);
+    if (!tm)
+        error = "no code generator for " + machine.triple;
+    return std::unique_ptr<llvm::LLVMTargetMachine>(static_cast<llvm::LLVMTargetMachine *>(tm));
+}
+
+// A lock that somebody holds is not waited for: after a fork nobody might ever let go of it.
+kept_machine take_machine(const drv_machine &machine, std::string &error) {
+    kept_machine k = {machine.cpu + " " + std::to_string(machine.opt_level), nullptr};
+    for (const std::string &f : machine.features)
+        k.key += " " + f;
+    if (std::unique_lock<std::mutex> guard(kept_lock, std::try_to_lock); guard)
+        for (kept_machine &one : kept())
+            if (one.tm && one.key == k.key) {
+                k.tm = std::move(one.tm);
+                return k;
+            }
+    k.tm = new_machine(machine, error);
+    return k;
+}
+
+void give_machine(kept_machine &&k) {
+    std::unique_lock<std::mutex> guard(kept_lock, std::try_to_lock);
+    if (!guard)
+        return;
+    for (kept_machine &one : kept())
+        if (!one.tm) {
+            one = std::move(k);
+            return;
+        }
+    if (kept().size() < MOST_KEPT)
+        kept().push_back(std::move(k));
+}
+
+// ---- passes --------------------------------------------------------------------------------------------------------
+
+// Helpers small enough go into their callers; for that their size is that of what they do.
+llvm::FunctionPassManager for_helpers() {
+    llvm::FunctionPassManager f;
+    f.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
+    f.addPass(llvm::EarlyCSEPass());
+    f.addPass(llvm::SimplifyCFGPass());
+    return f;
+}
+
+// Loops of a constant few steps are unrolled, because arrays that live in registers wait for it; what has no vectors yet
+// and could have gets them.
+llvm::FunctionPassManager for_kernels(int opt_level) {
+    llvm::FunctionPassManager f;
+    llvm::LoopPassManager hoist;
+    hoist.addPass(llvm::LoopRotatePass());
+    hoist.addPass(llvm::LICMPass(llvm::LICMOptions()));
+    f.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
+    f.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/true));
+    f.addPass(llvm::SimplifyCFGPass());
+    f.addPass(llvm::InstCombinePass());
+    f.addPass(llvm::createFunctionToLoopPassAdaptor(std::move(hoist), /*UseMemorySSA=*/true));
+    f.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LoopFullUnrollPass(opt_level)));
+    f.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
+    f.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/true));
+    f.addPass(llvm::LoopVectorizePass());
+    f.addPass(llvm::SLPVectorizerPass());
+    f.addPass(llvm::GVNPass()); // before them it would take loads of whole vectors apart
+    f.addPass(llvm::InstCombinePass());
+    f.addPass(llvm::SimplifyCFGPass());
+    f.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), /*UseMemorySSA=*/true));
+    return f;
+}
+
+void run_on(llvm::Module &m, llvm::FunctionPassManager passes, llvm::FunctionAnalysisManager &fam,
+            bool (*wanted)(const llvm::Function &)) {
+    for (llvm::Function &f : m)
+        if (!f.isDeclaration() && !f.hasOptNone() && wanted(f))
+            fam.invalidate(f, passes.run(f, fam));
+}
+
+bool is_helper(const llvm::Function &f) { return f.hasFnAttribute(llvm::Attribute::InlineHint); }
+bool is_any(const llvm::Function &) { return true; }
+
+void optimise(llvm::Module &m, llvm::TargetMachine &tm, const llvm::TargetLibraryInfoImpl &library, int opt_level) {
+    llvm::LoopAnalysisManager lam;
+    llvm::FunctionAnalysisManager fam;
+    llvm::CGSCCAnalysisManager cam;
+    llvm::ModuleAnalysisManager mam;
+    llvm::PassBuilder builder(&tm);
+    fam.registerPass([&] { return llvm::TargetLibraryAnalysis(library); });
+    builder.registerModuleAnalyses(mam);
+    builder.registerCGSCCAnalyses(cam);
+    builder.registerFunctionAnalyses(fam);
+    builder.registerLoopAnalyses(lam);
+    builder.crossRegisterProxies(lam, fam, cam, mam);
+    llvm::ModulePassManager always, inlining;
+    always.addPass(llvm::AlwaysInlinerPass(/*InsertLifetime=*/false));
+    inlining.addPass(llvm::createModuleToPostOrderCGSCCPassAdaptor(llvm::InlinerPass()));
+    inlining.addPass(llvm::GlobalDCEPass());
+    always.run(m, mam);
+    run_on(m, for_helpers(), fam, is_helper);
+    inlining.run(m, mam);
+    run_on(m, for_kernels(opt_level), fam, is_any);
+}
+
+// The code generator's own list, without what was left out on purpose.
+class pass_list : public llvm::legacy::PassManager {
+  public:
+    void add(llvm::Pass *p) override {
+        if (is_left_out(*p))
+            delete p;
+        else
+            PassManager::add(p);
+    }
+
+  private:
+    static bool is_left_out(const llvm::Pass &p) {
+        const llvm::PassInfo *info = llvm::PassRegistry::getPassRegistry()->getPassInfo(p.getPassID());
+        return info && (info->getPassArgument() == "loop-reduce" || info->getPassArgument() == "canon-freeze");
+    }
+};
+
+bool generate(llvm::Module &m, llvm::LLVMTargetMachine &tm, const llvm::TargetLibraryInfoImpl &library,
+              llvm::SmallVectorImpl<char> &object) {
+    llvm::raw_svector_ostream out(object);
+    pass_list passes;
+    passes.add(llvm::createTargetTransformInfoWrapperPass(tm.getTargetIRAnalysis()));
+    passes.add(new llvm::TargetLibraryInfoWrapperPass(library));
+    auto *info = new llvm::MachineModuleInfoWrapperPass(&tm);
+    llvm::TargetPassConfig *config = tm.createPassConfig(passes);
+    config->setDisableVerify(true);
+    passes.add(config);
+    passes.add(info);
+    if (config->addISelPasses())
+        return false;
+    config->addMachinePasses();
+    config->setInitialized();
+    if (tm.addAsmPrinter(passes, out, nullptr, llvm::CodeGenFileType::ObjectFile, info->getMMI().getContext()))
+        return false;
+    passes.add(llvm::createFreeMachineFunctionPass());
+    passes.run(m);
+    return true;
+}
+
+// Without it LLVM would print its errors and end the process.
+struct collector : public llvm::DiagnosticHandler {
+    explicit collector(std::string &text) : text(text) {}
+    bool handleDiagnostics(const llvm::DiagnosticInfo &d) override {
+        if (d.getSeverity() != llvm::DS_Error)
+            return true;
+        llvm::raw_string_ostream out(text);
+        llvm::DiagnosticPrinterRawOStream printer(out);
+        d.print(printer);
+        return true;
+    }
+    std::string &text;
+};
+
+} // namespace
+
+std::string drv_codegen(llvm::Module &m, const drv_machine &machine, llvm::SmallVectorImpl<char> &object) {
+    std::string error;
+    kept_machine k = take_machine(machine, error);
+    if (!k.tm)
+        return error;
+    m.getContext().setDiagnosticHandler(std::make_unique<collector>(error));
+    llvm::TargetLibraryInfoImpl library{llvm::Triple(machine.triple)};
+    optimise(m, *k.tm, library, machine.opt_level);
+    if (!generate(m, *k.tm, library, object) && error.empty())
+        error = "the code generator of " + machine.triple + " writes no objects";
+    m.getContext().setDiagnosticHandler(nullptr);
+    give_machine(std::move(k));
+    return error;
+}
