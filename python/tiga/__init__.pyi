@@ -44,7 +44,10 @@ class _Field:
     def role(self) -> str: ...
 
 class Function:
-    module: Module
+    @property
+    def module(self) -> Module: ...
+    @property
+    def vjp(self) -> Function: ...  # of `export vjp`; AttributeError without
     is_program: bool
     source: str
     plan: str

@@ -57,11 +57,26 @@ def _declared(fn, field, in_program):
     return text
 
 
+class Code:
+    """A module of the C library, freed with the last that uses it.  A Module and its functions share it instead of holding
+    one another: memory of code does not wait for the garbage collector."""
+
+    def __init__(self, handle):
+        self.handle, self._free = handle.value, _lib.lib.tiga_module_free
+        self.info = _lib.lib.tiga_module_get_info(handle).contents
+        self.name = self.info.source_name.decode(errors="replace")
+
+    def __del__(self):
+        if getattr(self, "handle", None):
+            self._free(self.handle)
+            self.handle = None
+
+
 class Function(_lib.extension.Call if _lib.extension else object):
     """A kernel or program; call it with a graph and its fields by name."""
 
-    def __init__(self, module, info):
-        self.module = module
+    def __init__(self, code, info):
+        self._code = code
         self.__name__ = self.__qualname__ = info.name.decode()
         self.is_program = bool(info.is_program)
         self.source = info.signature.decode()
@@ -82,9 +97,26 @@ class Function(_lib.extension.Call if _lib.extension else object):
             self._result_type.__doc__ = f"Results of {self.__name__}."
         self.__signature__ = self._make_signature()
         self.__doc__ = self._make_doc()
-        self.__module__ = module._name
+        self.__module__ = code.name
         if _lib.extension:
             self._tell_extension()
+
+    @property
+    def module(self):
+        """The module that the function is of."""
+        from ._module import Module
+        return Module._of(self._code)
+
+    @functools.cached_property
+    def vjp(self):
+        """The function for its gradients, which `export vjp` in the program makes: it takes what this one takes and `cotangent`
+        (of several results: `cotangent_NAME` of each), and gives the gradients in the order of the export."""
+        info, name = self._code.info, self.__name__ + "_vjp"
+        for i in range(info.n_functions):
+            if info.functions[i].name.decode() == name:
+                return Function(self._code, info.functions[i])
+        raise AttributeError(f"{self.__name__} has no vjp: the program lacks `export vjp {self.__name__}(...)`, with the fields "
+                             "whose gradients are wanted")
 
     def _tell_extension(self):
         if (len(self._graphs) if self.is_program else 1) != 1:
@@ -93,7 +125,7 @@ class Function(_lib.extension.Call if _lib.extension else object):
         kinds = {f"{graph}.dst": 1, f"{graph}.src": 2, f"{graph}.edge": 3}
         fields = [tuple((f.keyword, f.cname, f.at, f.dtype.code, f.dtype.size, f.dtype.numpy_format, f.at in _AXES, f.shape)
                         for f in some) for some in (self.params, self.results)]
-        self._setup(self.module._handle, self._cname, *fields, tuple(kinds.get(name, 0) for name in self._dims), self._out,
+        self._setup(self._code.handle, self._cname, *fields, tuple(kinds.get(name, 0) for name in self._dims), self._out,
                     self._result_type)
 
     # ---- what help() and inspect show ----
@@ -150,7 +182,7 @@ class Function(_lib.extension.Call if _lib.extension else object):
 
     def __repr__(self):
         kind = "program" if self.is_program else "kernel"
-        return f"<tiga {kind} {self.__name__}{self.__signature__} of {self.module._name!r}>"
+        return f"<tiga {kind} {self.__name__}{self.__signature__} of {self._code.name!r}>"
 
     def __get__(self, instance, owner=None):  # a routine for inspect and pydoc; binds nothing
         return self
@@ -298,8 +330,8 @@ class Function(_lib.extension.Call if _lib.extension else object):
                     array.data = _SOMEWHERE  # of no bytes, but given
                 keep.append(array)
                 binding.name, binding.array = f.cname, C.pointer(array)
-        _context.call(_lib.lib.tiga_call_many, self.module._handle, self._cname, handles, len(graphs), inputs, len(views),
-                      outputs, len(results), None, keep=(self.module, graphs, views, results, keep))
+        _context.call(_lib.lib.tiga_call_many, self._code.handle, self._cname, handles, len(graphs), inputs, len(views),
+                      outputs, len(results), None, keep=(self._code, graphs, views, results, keep))
         for array, view in zip(keep[len(views):], results):
             if view is None:
                 _lib.lib.tiga_array_free(C.byref(array))

@@ -4,7 +4,7 @@ import difflib
 import os
 
 from . import _context, _errors, _lib
-from ._function import Function
+from ._function import Code, Function
 
 _lib_ = _lib.lib
 
@@ -19,31 +19,25 @@ class Module:
         raise TypeError("make modules with tiga.load or tiga.compile")
 
     @classmethod
-    def _take(cls, handle, name=None):
+    def _take(cls, handle):
+        return cls._of(Code(handle))
+
+    @classmethod
+    def _of(cls, code):
         self = object.__new__(cls)
-        self._handle, self._free = handle.value, _lib_.tiga_module_free
-        info = _lib_.tiga_module_get_info(handle).contents
-        self._name = name or info.source_name.decode(errors="replace")
-        self.info = {"compiler": info.compiler.decode(), "source_name": info.source_name.decode(errors="replace"),
-                     "source_hash": info.source_hash.decode(), "target_cpu": info.target_cpu.decode(),
+        self._code, info = code, code.info
+        self.info = {"compiler": info.compiler.decode(), "source_name": code.name, "source_hash": info.source_hash.decode(),
+                     "target_cpu": info.target_cpu.decode(),
                      "target_features": tuple(f for f in info.target_features.decode().split(",") if f),
                      "abi_version": info.abi_version}
-        self.functions = {}
-        for i in range(info.n_functions):
-            function = Function(self, info.functions[i])
-            self.functions[function.__name__] = function
+        self.functions = {f.__name__: f for f in (Function(code, info.functions[i]) for i in range(info.n_functions))}
         return self
-
-    def __del__(self):
-        if getattr(self, "_handle", None):
-            self._free(self._handle)
-            self._handle = None
 
     def _no(self, name):
         names = list(self.functions)
         near = difflib.get_close_matches(name, names, 1)
         more = f"; did you mean '{near[0]}'?" if near else f"; it has {', '.join(names) or 'none'}"
-        return f"module {self._name!r} has no function '{name}'{more}"
+        return f"module {self._code.name!r} has no function '{name}'{more}"
 
     def __getattr__(self, name):
         try:
@@ -74,7 +68,7 @@ class Module:
 
     def __repr__(self):
         cpu = self.info["target_cpu"]
-        return f"<tiga.Module {self._name!r}{f' for {cpu}' if cpu else ''}: {', '.join(self.functions) or 'empty'}>"
+        return f"<tiga.Module {self._code.name!r}{f' for {cpu}' if cpu else ''}: {', '.join(self.functions) or 'empty'}>"
 
     def __reduce__(self):
         raise TypeError("tiga modules cannot be pickled; load the module where it is needed")

@@ -81,7 +81,7 @@ def _tensor(torch, value, field):
 
 def _vjp(f, needed):
     """The module's program for the gradients of f, if it has one that gives all that are needed."""
-    vjp = f.module.functions.get(f.__name__ + "_vjp")
+    vjp = getattr(f, "vjp", None)
     fields = _names(f.params)
     names = [fields[n].name for n in needed]
     have = [r.name for r in vjp.results] if vjp else []

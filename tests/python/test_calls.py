@@ -55,6 +55,21 @@ class Kinds(unittest.TestCase):
             with self.assertRaisesRegex((TypeError, ValueError), "fits c64"):
                 m.c64_sum(g, x=x, a=a)
 
+    def test_vjp(self):
+        m = tg.compile("""
+kernel weighted_sum(src x: f32, edge w: f32) -> f32 { return reduce sum(edge.w * src.x) }
+export vjp weighted_sum(x, w)
+""")
+        given = {"x": X, "w": W, "cotangent": [1, 1, 1]}
+        dx, dw = m.weighted_sum.vjp(triangle(), **given)
+        self.assertEqual((dx, dw), ([7, 10, 3], [1, 3, 2, 1, 2]))
+        self.assertEqual(tuple(m.weighted_sum_vjp(triangle(), **given)), (dx, dw))
+        f = m.weighted_sum
+        del m
+        self.assertEqual(list(f.module), ["weighted_sum", "weighted_sum_vjp"])
+        with self.assertRaisesRegex(AttributeError, "export vjp weighted_sum_vjp"):
+            f.vjp.vjp
+
     def test_gradients_of_small_and_complex(self):
         m = tg.compile("""
 kernel half(src x: f16, edge w: bf16) -> f16 { return reduce sum(edge.w * src.x) }
