@@ -104,7 +104,7 @@ void tensor_become_real(tiga_tensor *x, tensor_buffer *b) {
     x->literal = x->constant = x->weak = false;
     x->born |= x->stretch;
     tensor_dense_strides(x);
-    if (!x->watched)
+    if (x->wanted && !x->watched)
         tensor_drop_args(x);
 }
 
@@ -267,7 +267,7 @@ static bool run_view(tiga_tensor *x, tiga_status *status) {
     x->kind = TENSOR_REAL;
     x->how.how = TIGA_TENSOR_VIEW;
     tiga_tensor_free(v);
-    if (!x->watched)
+    if (x->wanted && !x->watched)
         tensor_drop_args(x);
     return true;
 }

@@ -60,6 +60,23 @@ static tiga_status run_level(tiga_tensors *ts, const tensor_list *l, int32_t lev
     return status;
 }
 
+/* Which of what is realised on the way may forget its origin: what only such values use, that will forget it in turn.
+ * Everything else may be reached by somebody, who may ask for a gradient that goes through it. */
+static void find_wanted(const tensor_list *l, tiga_tensor *const *xs, int n, bool themselves) {
+    for (size_t i = 0; i < l->n; i++) {
+        l->v[i]->uses = 1; /* by the list */
+        l->v[i]->wanted = false;
+    }
+    for (int i = 0; i < n; i++)
+        xs[i]->wanted = themselves;
+    for (size_t i = l->n; i-- > 0;) {
+        tiga_tensor *x = l->v[i];
+        x->wanted |= x->uses == x->refs;
+        for (uint32_t k = 0; x->wanted && !x->watched && is_pending(x) && k < x->n_args; k++)
+            x->args[k]->uses++;
+    }
+}
+
 /* The list owns what stands in it until its level has been done, so that memory goes as early as it can. */
 static void let_go(tensor_list *l, int32_t level) {
     for (size_t i = 0; i < l->n; i++)
@@ -78,6 +95,7 @@ static tiga_status realize(tiga_tensors *ts, tiga_tensor *const *xs, int n, bool
         return TIGA_OK;
     if (n == 1 && themselves && xs[0]->kind == TENSOR_COMPUTE) { /* most often there are no movements */
         bool moves = false;
+        xs[0]->wanted = true;
         tiga_status status = tensor_run(ts, xs, 1, &moves);
         if (status != TIGA_OK || !moves)
             return status;
@@ -86,6 +104,8 @@ static tiga_status realize(tiga_tensors *ts, tiga_tensor *const *xs, int n, bool
     for (size_t i = 0; ok && i < l.n; i++)
         tiga_tensor_retain(l.v[i]);
     int32_t most = ok ? find_levels(&l) : 0;
+    if (ok)
+        find_wanted(&l, xs, n, themselves);
     tiga_status status = ok ? TIGA_OK : TIGA_E_MEMORY;
     for (int32_t level = 1; level <= most && status == TIGA_OK; level++) {
         status = run_level(ts, &l, level, &programs);

@@ -16,7 +16,8 @@
  *
  * A node is one of three kinds.  REAL: memory and strides.  COMPUTE: an operation of the IR table.  MOVE: elements of the
  * operands at other places, which programs do not do; it is carried out between programs.  An expression that is realised
- * becomes REAL in place, and gives up its operands unless it descends from a watched value; a view keeps what it looks at. */
+ * becomes REAL in place, and gives up its operands, unless it descends from a watched value, or was only realised on the way
+ * to something else and somebody can still ask for its gradient; a view keeps what it looks at. */
 #ifndef TIGA_TENSOR_PRIVATE_H
 #define TIGA_TENSOR_PRIVATE_H
 
@@ -68,6 +69,7 @@ struct tiga_tensor {
     uint8_t dtype, rank;
     bool weak;      /* a number without a type of its own */
     bool watched;   /* or descends from one that is */
+    bool wanted;    /* by who realises: asked for, or known to nobody but what is; it may forget its origin */
     bool literal;   /* REAL: `value` is every element, and there is no buffer */
     bool constant;  /* a literal whose value is part of programs */
     bool even;      /* element by element from arrays of its own shape: may as well have one axis */
@@ -89,6 +91,7 @@ struct tiga_tensor {
     uint64_t epoch;   /* of the traversal that has seen it */
     uint32_t number;  /* in that traversal */
     int32_t level;
+    int64_t uses; /* while it is realised: by what will forget it */
     uint32_t slot; /* while gradients are made: 1 + the place among what the loss depends on */
     tiga_tensor *next; /* among the dead */
 };
