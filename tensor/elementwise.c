@@ -36,21 +36,20 @@ static tiga_status broadcast(const char *who, tiga_tensor *const *args, int n, i
     return TIGA_OK;
 }
 
-/* An axis of the result repeats one element when it does in every operand that has it. */
-static uint8_t stretch_of(tiga_tensor *const *args, int n, const int64_t *shape, int rank) {
+uint8_t tensor_stretch_of(tiga_tensor *const *args, int n, const int64_t *shape, int rank) {
     uint8_t out = 0;
     for (int i = 0; i < rank; i++) {
-        bool repeats = shape[i] > 1;
+        bool repeats = shape[i] != 1;
         for (int k = 0; k < n; k++) {
             int at = i - (rank - args[k]->rank);
-            repeats &= at < 0 || args[k]->shape[at] == 1 || (args[k]->stretch >> at & 1);
+            repeats &= at < 0 || args[k]->shape[at] == 1 || (tensor_repeats(args[k]) >> at & 1);
         }
         out |= (uint8_t)(repeats << i);
     }
     return out;
 }
 
-static int arithmetic_rank(int rank, const int64_t *shape) {
+int tensor_arithmetic_rank(int rank, const int64_t *shape) {
     int lead = 0;
     while (lead < rank && shape[lead] == 1)
         lead++;
@@ -65,14 +64,14 @@ static tiga_status make(ir_opcode code, ir_dtype result, tiga_tensor *const *arg
     tiga_status status = broadcast(who, args, n, shape, &rank);
     if (status != TIGA_OK)
         return status;
-    if (arithmetic_rank(rank, shape) > IR_MAX_RANK)
+    if (tensor_arithmetic_rank(rank, shape) > IR_MAX_RANK)
         return tensor_fail(args[0]->ts, TIGA_E_UNSUPPORTED, "%s: arithmetic has at most %d axes", who, IR_MAX_RANK);
     if (tensor_count((int32_t)result, rank, shape) < 0)
         return tensor_fail(args[0]->ts, TIGA_E_ARGUMENT, "%s: the result is larger than any memory", who);
     *out = tensor_node(TENSOR_COMPUTE, (uint16_t)code, (int32_t)result, rank, shape, args, (uint32_t)n);
     if (!*out)
         return TIGA_E_MEMORY;
-    (*out)->stretch = stretch_of(args, n, shape, rank);
+    (*out)->stretch = tensor_stretch_of(args, n, shape, rank);
     return TIGA_OK;
 }
 

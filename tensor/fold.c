@@ -115,7 +115,7 @@ static tiga_status fold_everything(tiga_tensor *x, ir_kind kind, uint32_t axes, 
 static tiga_status fold_kind(tiga_tensor *x, ir_kind kind, uint32_t axes, int keep, tiga_tensor **out) {
     tiga_tensor *full = NULL;
     tiga_status status = TIGA_OK;
-    if (x->stretch) /* the order of additions is that of the shape, however its elements are kept */
+    if (tensor_repeats(x)) /* the order of additions is that of the shape, however its elements are kept */
         status = tensor_expand(x, &full);
     if (status == TIGA_OK) {
         tiga_tensor *from = full ? full : x;

@@ -43,6 +43,15 @@ static void mark(grad *g, tiga_tensor *const *wrt, int n) {
     }
 }
 
+/* What a program sees as one element now: less than when x was made, when a number became an array since. */
+static uint8_t clone_stretch(const tiga_tensor *x, tiga_tensor *const *args) {
+    if (x->code == IR_RESHAPE)
+        return tensor_stretch_kept(args[0], x);
+    if (x->code == IR_BROADCAST || ir_class_is_elementwise(ir_op_describe((ir_opcode)x->code)->cls))
+        return tensor_stretch_of(args, (int)x->n_args, x->shape, x->rank);
+    return 0;
+}
+
 static tiga_tensor *clone(const grad *g, const tiga_tensor *x) {
     tiga_tensor *few[8], **args = few;
     if (x->n_args > 8)
@@ -56,7 +65,7 @@ static tiga_tensor *clone(const grad *g, const tiga_tensor *x) {
     tiga_tensor *c = tensor_node(TENSOR_COMPUTE, x->code, x->dtype, x->rank, x->shape, args, x->n_args);
     if (c) {
         memcpy(c->attr, x->attr, sizeof c->attr);
-        c->stretch = x->stretch | x->born;
+        c->stretch = clone_stretch(x, args);
         c->slot = x->slot;
     }
     if (args != few)
@@ -69,6 +78,9 @@ static bool stand_in(grad *g, size_t i) {
     bool depends = false;
     for (uint32_t k = 0; k < x->n_args; k++)
         depends |= g->active[x->args[k]->slot - 1];
+    if (is_cut(x) && g->active[i] && x->kind == TENSOR_REAL && (x->literal || x->stretch) &&
+        tensor_densify(x) != TIGA_OK) /* takes a cotangent for every element */
+        return false;
     bool keep = !g->active[i] || is_cut(x) || !depends;
     g->map[i] = keep ? tiga_tensor_retain(x) : clone(g, x);
     return g->map[i] != NULL;
@@ -131,9 +143,8 @@ static void spread(grad *g, tiga_tensor *const *outputs, tiga_tensor *const *cts
 
 /* A program sees a stretched axis as one element: the cotangents of its repeats are summed. */
 static tiga_status gather_repeats(const tiga_tensor *a, tiga_tensor *c, tiga_tensor **out) {
-    uint32_t axes = (uint32_t)a->stretch | a->born;
-    if (axes)
-        return tiga_tensor_fold(c, "sum", axes, 1, out);
+    if (a->stretch)
+        return tiga_tensor_fold(c, "sum", a->stretch, 1, out);
     *out = tiga_tensor_retain(c);
     return TIGA_OK;
 }
@@ -207,7 +218,7 @@ static void give_operand(grad *g, const tiga_tensor *x, uint32_t k, tensor_list 
         return;
     g->status = move_back(x, k, g->ct[x->slot - 1], &moved);
     if (g->status == TIGA_OK)
-        g->status = gather_repeats(a, moved, &c);
+        g->status = gather_repeats(g->map[a->slot - 1], moved, &c);
     tiga_tensor_free(moved);
     if (g->status != TIGA_OK)
         return;

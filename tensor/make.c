@@ -73,7 +73,7 @@ tiga_tensor *tensor_literal(tiga_tensors *ts, int32_t dtype, int32_t rank, const
     x->value = v;
     x->how.how = TIGA_TENSOR_GIVEN;
     for (int i = 0; i < rank; i++)
-        x->stretch |= (uint8_t)((shape[i] > 1) << i);
+        x->stretch |= (uint8_t)((shape[i] != 1) << i);
     return x;
 }
 

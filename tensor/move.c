@@ -119,6 +119,8 @@ static void fill(tiga_tensor *x, tensor_buffer *b) {
 }
 
 tiga_status tensor_densify(tiga_tensor *x) {
+    if (x->computed && x->n_args)
+        x->born |= x->stretch;
     if (tensor_is_dense(x) && !x->literal) {
         tensor_dense_strides(x);
         return TIGA_OK;

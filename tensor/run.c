@@ -330,7 +330,7 @@ static void take_result(const tensor_plan *p, tiga_tensor *x, tensor_buffer **ma
     uint8_t stretch = 0;
     packed_strides(p, x, strides);
     for (int i = 0; i < x->rank; i++)
-        stretch |= (uint8_t)((x->shape[i] > 1 && !axes[i]) << i);
+        stretch |= (uint8_t)((x->shape[i] != 1 && !axes[i]) << i);
     tensor_become_real(x, *made);
     *made = NULL;
     x->stretch = stretch;

@@ -82,7 +82,7 @@ static tiga_tensor *real_view(tensor_move code, tiga_tensor *x, int32_t rank, co
     }
     v->buffer = x->buffer ? tensor_buffer_retain(x->buffer) : NULL;
     for (int i = 0; i < rank; i++)
-        v->stretch |= (uint8_t)((shape[i] > 1 && (x->literal || v->strides[i] == 0)) << i);
+        v->stretch |= (uint8_t)((shape[i] != 1 && (x->literal || v->strides[i] == 0)) << i);
     return v;
 }
 
@@ -102,8 +102,8 @@ tiga_status tensor_view_of(tensor_move code, tiga_tensor *x, int32_t rank, const
 }
 
 tiga_status tensor_expand(tiga_tensor *x, tiga_tensor **out) {
-    *out =
-        x->stretch ? tensor_node(TENSOR_MOVE, MOVE_EXPAND, x->dtype, x->rank, x->shape, &x, 1) : tiga_tensor_retain(x);
+    *out = tensor_repeats(x) ? tensor_node(TENSOR_MOVE, MOVE_EXPAND, x->dtype, x->rank, x->shape, &x, 1)
+                             : tiga_tensor_retain(x);
     return *out ? TIGA_OK : TIGA_E_MEMORY;
 }
 
@@ -121,10 +121,16 @@ static bool only_ones(const tiga_tensor *x, int32_t rank, const int64_t *shape, 
             return i == x->rank && k == rank;
         if (x->shape[i] != shape[k])
             return false;
-        *stretch |= (uint8_t)((x->stretch >> i & 1) << k);
+        *stretch |= (uint8_t)((tensor_repeats(x) >> i & 1) << k);
         i++;
         k++;
     }
+}
+
+uint8_t tensor_stretch_kept(const tiga_tensor *x, const tiga_tensor *y) {
+    uint8_t stretch;
+    only_ones(x, y->rank, y->shape, &stretch);
+    return stretch;
 }
 
 static tiga_status fail_reshape(const tiga_tensor *x, int32_t rank, const int64_t *shape) {
@@ -238,7 +244,7 @@ static tiga_tensor *real_broadcast(tiga_tensor *x, int32_t rank, const int64_t *
     for (int i = 0; i < rank; i++) {
         int at = i - (rank - x->rank);
         v->strides[i] = at >= 0 && x->shape[at] == shape[i] ? x->strides[at] : 0;
-        v->stretch |= (uint8_t)((shape[i] > 1 && (x->literal || v->strides[i] == 0)) << i);
+        v->stretch |= (uint8_t)((shape[i] != 1 && (x->literal || v->strides[i] == 0)) << i);
     }
     return v;
 }
@@ -258,12 +264,10 @@ tiga_status tiga_tensor_broadcast(tiga_tensor *x, int32_t rank, const int64_t *s
         return *out ? TIGA_OK : TIGA_E_MEMORY;
     }
     *out = tensor_node(TENSOR_COMPUTE, IR_BROADCAST, x->dtype, rank, shape, &x, 1);
-    for (int i = 0; *out && i < rank; i++) {
-        int at = i - (rank - x->rank);
-        bool repeats = shape[i] > 1 && (at < 0 || x->shape[at] == 1 || (x->stretch >> at & 1));
-        (*out)->stretch |= (uint8_t)(repeats << i);
-    }
-    return *out ? TIGA_OK : TIGA_E_MEMORY;
+    if (!*out)
+        return TIGA_E_MEMORY;
+    (*out)->stretch = tensor_stretch_of(&x, 1, shape, rank);
+    return TIGA_OK;
 }
 
 /* ---- concat, stack ---- */

@@ -74,7 +74,7 @@ struct tiga_tensor {
     bool constant;  /* a literal whose value is part of programs */
     bool even;      /* element by element from arrays of its own shape: may as well have one axis */
     bool computed;  /* what it was made by was COMPUTE (else MOVE), when it has operands */
-    uint8_t stretch; /* bit i: axis i, larger than 1, repeats one element */
+    uint8_t stretch; /* bit i: axis i, of another size than 1, repeats one element */
     uint8_t born;   /* stretch, as long as it ever was: gradients do not reach single repeats */
     uint16_t code;  /* ir_opcode or tensor_move */
     uint32_t n_args;
@@ -129,6 +129,8 @@ bool tensor_same_shape(const tiga_tensor *a, const tiga_tensor *b);
 bool tensor_axis(const tiga_tensor *x, const char *who, int *axis);
 /* All of one home, none NULL. NULL otherwise, said so where there is somewhere to say it. */
 tiga_tensors *tensor_home_of(tiga_tensor *const *xs, int n, const char *who);
+/* Axes that repeat one element, or will again where what x is computed from stands for it. */
+static inline uint8_t tensor_repeats(const tiga_tensor *x) { return (uint8_t)(x->stretch | (x->n_args ? x->born : 0)); }
 void tensor_dense_strides(tiga_tensor *x);
 bool tensor_is_dense(const tiga_tensor *x);
 /* Number of elements before any size is too large: -1. */
@@ -150,11 +152,16 @@ tiga_tensor *tensor_number_like(tiga_tensors *ts, int32_t dtype, double v); /* a
 tiga_status tensor_adopt(const tiga_tensor *number, int32_t dtype, tiga_tensor **out); /* weak to an element type */
 
 /* ---- elementwise.c ---- */
+/* An axis of the result repeats one element when it does in every operand that has it. */
+uint8_t tensor_stretch_of(tiga_tensor *const *args, int n, const int64_t *shape, int rank);
+int tensor_arithmetic_rank(int rank, const int64_t *shape); /* without leading axes of size 1 */
 tiga_status tensor_elementwise(ir_opcode code, tiga_tensor *const *args, int n, tiga_tensor **out);
 tiga_status tensor_op1(ir_opcode code, tiga_tensor *a, tiga_tensor **out);
 tiga_status tensor_op2(ir_opcode code, tiga_tensor *a, tiga_tensor *b, tiga_tensor **out);
 
 /* ---- shape.c ---- */
+uint8_t tensor_stretch_kept(const tiga_tensor *x,
+                            const tiga_tensor *y); /* y: x with axes of size 1 added or left out */
 tiga_status tensor_view_of(tensor_move code, tiga_tensor *x, int32_t rank, const int64_t *shape, const int64_t *attr,
                            tiga_tensor **out);
 tiga_status tensor_expand(tiga_tensor *x, tiga_tensor **out); /* x itself when nothing is stretched */

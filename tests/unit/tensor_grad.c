@@ -48,9 +48,13 @@ static double loss_at(const point *p, loss_fn f) {
     return v;
 }
 
-/* look: the loss is observed before it is differentiated, so its operands are watched. */
-static void check(const char *what, loss_fn f, point p, bool look) {
-    tiga_tensor *x[PARAMS], *g[PARAMS], *loss;
+/* What is observed before it is differentiated: nothing; the loss; or, besides, what losses call seen().  Then the
+ * operands are watched. */
+enum { NOTHING, LOSS, ALL };
+static int looking;
+
+static void check(const char *what, loss_fn f, point p, int look) {
+    tiga_tensor *x[PARAMS], *g[PARAMS], *again[PARAMS], *loss;
     for (int i = 0; i < PARAMS; i++) {
         x[i] = f64_of(p.at[i], p.rank[i], p.shape[i]);
         tiga_tensor *w = NULL;
@@ -60,14 +64,18 @@ static void check(const char *what, loss_fn f, point p, bool look) {
             x[i] = w;
         }
     }
+    looking = look;
     loss = f(x);
+    looking = NOTHING;
     if (look)
         value_of(loss);
     OK(tiga_tensor_grad(loss, x, PARAMS, 1, g));
     OK(tiga_tensor_realize(g, PARAMS));
+    OK(tiga_tensor_grad(loss, x, PARAMS, 1, again)); /* what was computed for the first has not been forgotten */
     for (int i = 0; i < PARAMS; i++) {
-        const tiga_array *a;
+        const tiga_array *a, *b;
         OK(tiga_tensor_data(g[i], &a));
+        OK(tiga_tensor_data(again[i], &b));
         cr_assert_eq(tiga_tensor_rank(g[i]), p.rank[i], "%s", what);
         for (int64_t k = 0; k < p.size[i]; k++) {
             double keep = p.at[i][k], up, down;
@@ -79,8 +87,12 @@ static void check(const char *what, loss_fn f, point p, bool look) {
             double want = (up - down) / 2e-5, got = ((const double *)a->data)[k];
             cr_assert(fabs(want - got) <= 1e-6 * (1 + fabs(want)), "%s: value %d, element %lld: %g, not %g", what, i,
                       (long long)k, got, want);
+            double twice = ((const double *)b->data)[k];
+            cr_assert(fabs(want - twice) <= 1e-6 * (1 + fabs(want)),
+                      "%s: value %d, element %lld, asked again: %g, not %g", what, i, (long long)k, twice, want);
         }
         tiga_tensor_free(g[i]);
+        tiga_tensor_free(again[i]);
         tiga_tensor_free(x[i]);
     }
     tiga_tensor_free(loss);
@@ -116,6 +128,13 @@ static tiga_tensor *sum(tiga_tensor *a, uint32_t axes, int k) { return keep(fold
         OK(call);                                                                                                      \
         keep(made_);                                                                                                   \
     })
+
+static tiga_tensor *seen(tiga_tensor *x) {
+    const tiga_array *a;
+    if (looking == ALL)
+        OK(tiga_tensor_data(x, &a));
+    return x;
+}
 
 static tiga_tensor *plain(tiga_tensor *const *p) {
     return finish(sum(two("mul", p[0], one("exp", p[1])), TIGA_ALL_AXES, 0));
@@ -173,9 +192,58 @@ static tiga_tensor *viewed(tiga_tensor *const *p) {
     return finish(sum(two("mul", r, one("exp", b)), TIGA_ALL_AXES, 0));
 }
 
+/* Values that repeat: looked at, moved, or operands of a movement that is looked at. */
+static tiga_tensor *wide(tiga_tensor *x) { return MADE(tiga_tensor_broadcast(x, SHAPE(5, 3), &made_)); }
+static tiga_tensor *squares(tiga_tensor *x) { return sum(two("mul", x, x), TIGA_ALL_AXES, 0); }
+
+static tiga_tensor *wide_there(tiga_tensor *const *p) {
+    return finish(two("mul", squares(seen(wide(p[0]))), squares(p[1])));
+}
+
+static tiga_tensor *wide_expression(tiga_tensor *const *p) {
+    return finish(two("mul", squares(seen(wide(seen(one("exp", p[0]))))), squares(p[1])));
+}
+
+static tiga_tensor *wide_turned(tiga_tensor *const *p) { /* a view of what repeats; folded in two steps */
+    tiga_tensor *t = MADE(tiga_tensor_permute(seen(wide(p[0])), NULL, &made_));
+    return finish(sum(sum(two("mul", t, p[1]), 2, 0), 1, 0));
+}
+
+static tiga_tensor *wide_cut(tiga_tensor *const *p) {
+    tiga_tensor *s = MADE(tiga_tensor_slice(wide(p[0]), 0, 0, 2, 1, &made_));
+    return finish(sum(sum(two("mul", s, p[1]), 2, 0), 1, 0));
+}
+
+static tiga_tensor *wide_moved(tiga_tensor *const *p) {
+    tiga_tensor *y = one("exp", two("mul", seen(wide(p[0])), p[0]));
+    tiga_tensor *t = MADE(tiga_tensor_permute(y, NULL, &made_));
+    return finish(sum(sum(two("mul", t, p[1]), 2, 0), 1, 0));
+}
+
+static tiga_tensor *wide_added(tiga_tensor *const *p) { /* y is realised for its running sums, which nothing needs */
+    tiga_tensor *y = one("neg", wide(p[0]));
+    seen(MADE(tiga_tensor_cumsum(y, 0, 0, &made_)));
+    return finish(two("mul", squares(y), squares(p[1])));
+}
+
+static tiga_tensor *wide_product(tiga_tensor *const *p) { /* [2, 5] @ [5, 3] */
+    tiga_tensor *m = MADE(tiga_tensor_matmul(p[1], seen(wide(p[0])), &made_));
+    return finish(sum(sum(m, 2, 0), 1, 0));
+}
+
+static tiga_tensor *wide_one(tiga_tensor *const *p) { /* an axis of one element, kept */
+    tiga_tensor *r = MADE(tiga_tensor_reshape(seen(wide(one("exp", p[0]))), SHAPE(5, 1, 3), &made_));
+    return finish(squares(two("add", r, p[1])));
+}
+
+static tiga_tensor *twice_turned(tiga_tensor *const *p) { /* the gradient realises what the loss stands on */
+    tiga_tensor *t = MADE(tiga_tensor_permute(two("mul", p[0], p[0]), NULL, &made_));
+    return finish(two("mul", sum(sum(two("mul", t, t), 1, 0), 1, 0), squares(p[1])));
+}
+
 static void both(const char *what, loss_fn f, point p) {
-    check(what, f, p, false);
-    check(what, f, p, true);
+    for (int look = NOTHING; look <= ALL; look++)
+        check(what, f, p, look);
 }
 
 Test(tensor_grad, plain) { both("plain", plain, point_of(SHAPE(2, 3), SHAPE(3))); }
@@ -185,6 +253,15 @@ Test(tensor_grad, joined) { both("joined", joined, point_of(SHAPE(3), SHAPE(3)))
 Test(tensor_grad, stretched) { both("stretched", stretched, point_of(SHAPE(3), SHAPE(2))); }
 Test(tensor_grad, soft) { both("soft", soft, point_of(SHAPE(2, 3), SHAPE(3))); }
 Test(tensor_grad, viewed) { both("viewed", viewed, point_of(SHAPE(2, 3), SHAPE(4))); }
+Test(tensor_grad, twice_turned) { both("twice turned", twice_turned, point_of(SHAPE(2, 2), SHAPE(2))); }
+Test(tensor_grad, wide_there) { both("wide", wide_there, point_of(SHAPE(3), SHAPE(2))); }
+Test(tensor_grad, wide_expression) { both("wide expression", wide_expression, point_of(SHAPE(3), SHAPE(2))); }
+Test(tensor_grad, wide_turned) { both("wide, turned", wide_turned, point_of(SHAPE(3), SHAPE(3, 5))); }
+Test(tensor_grad, wide_cut) { both("wide, cut", wide_cut, point_of(SHAPE(3), SHAPE(2, 3))); }
+Test(tensor_grad, wide_moved) { both("wide, moved", wide_moved, point_of(SHAPE(3), SHAPE(3, 5))); }
+Test(tensor_grad, wide_added) { both("wide, added", wide_added, point_of(SHAPE(3), SHAPE(2))); }
+Test(tensor_grad, wide_product) { both("wide, a product", wide_product, point_of(SHAPE(3), SHAPE(2, 5))); }
+Test(tensor_grad, wide_one) { both("wide, with an axis", wide_one, point_of(SHAPE(3), SHAPE(5, 1, 1))); }
 Test(tensor_grad, second) { both("second", second, point_of(SHAPE(4), SHAPE(4))); }
 
 Test(tensor_grad, full_value) { /* every element of zeros is a value of its own */
@@ -200,6 +277,48 @@ Test(tensor_grad, full_value) { /* every element of zeros is a value of its own 
     tiga_tensor_free(y);
     tiga_tensor_free(square);
     tiga_tensor_free(g);
+}
+
+/* w of equal elements, as a value and as an array: the same gradient, also through a view and when watched. */
+static void full_like_array(bool watched, bool turned, double v) {
+    tiga_tensor *w, *g, *y = f64_of((double[]){1, 2, 3, 4}, SHAPE(2, 2));
+    OK(tiga_tensor_full(h->ts, TIGA_F64, SHAPE(4), v, &w));
+    if (watched) {
+        keep(w);
+        OK(tiga_tensor_watch(w, &w));
+    }
+    tiga_tensor *m = MADE(tiga_tensor_reshape(w, SHAPE(2, 2), &made_));
+    tiga_tensor *z = turned ? two("mul", m, y) : two("mul", w, w);
+    tiga_tensor *loss = turned ? sum(sum(z, 2, 0), 1, 0) : sum(z, 1, 0);
+    OK(tiga_tensor_grad(loss, &w, 1, 0, &g));
+    double got[4];
+    OK(tiga_tensor_copy_to(g, got, sizeof got));
+    for (int i = 0; i < 4; i++)
+        cr_assert_eq(got[i], turned ? i + 1 : 2 * v, "%d %d %g: element %d: %g", watched, turned, v, i, got[i]);
+    keep(w), keep(g), keep(y);
+    tiga_tensor_free(finish(w));
+}
+
+Test(tensor_grad, full_operand) {
+    for (int how = 0; how < 4; how++) {
+        full_like_array(how & 1, how & 2, 2);
+        full_like_array(how & 1, how & 2, 2.3);
+    }
+}
+
+Test(tensor_grad, nothing) { /* no elements: zeros of no elements, and sums of them */
+    tiga_tensor *x = f64_of((double[]){1, 2}, SHAPE(2)), *loss = squares(x), *none, *g[2];
+    OK(tiga_tensor_full(h->ts, TIGA_F64, SHAPE(0), 0, &none));
+    OK(tiga_tensor_grad(loss, &none, 1, 1, g));
+    cr_assert_eq(value_of(squares(g[0])), 0);
+    tiga_tensor_free(g[0]);
+    tiga_tensor *w = MADE(tiga_tensor_broadcast(one("exp", x), SHAPE(0, 2), &made_)), *y = two("add", squares(w), loss);
+    OK(tiga_tensor_grad(y, &x, 1, 0, g));
+    double v[2];
+    OK(tiga_tensor_copy_to(g[0], v, sizeof v));
+    cr_assert(v[0] == 2 && v[1] == 4, "%g %g", v[0], v[1]);
+    keep(x), keep(none), keep(g[0]);
+    tiga_tensor_free(finish(x));
 }
 
 Test(tensor_grad, complex_and_half) { /* |z|^2: 2 z; a gather of f16 */
