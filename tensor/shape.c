@@ -173,7 +173,7 @@ tiga_status tiga_tensor_reshape(tiga_tensor *x, int32_t rank, const int64_t *giv
     if (!complete_shape(x, rank, given, shape))
         return fail_reshape(x, rank, given);
     bool ones = only_ones(x, rank, shape, &stretch);
-    if (x->kind == TENSOR_COMPUTE && ones) {
+    if (x->kind == TENSOR_COMPUTE && ones && tensor_arithmetic_rank(rank, shape) <= IR_MAX_RANK) {
         *out = tensor_node(TENSOR_COMPUTE, IR_RESHAPE, x->dtype, rank, shape, &x, 1);
         if (*out)
             (*out)->stretch = stretch;
@@ -263,6 +263,9 @@ tiga_status tiga_tensor_broadcast(tiga_tensor *x, int32_t rank, const int64_t *s
         *out = real_broadcast(x, rank, shape);
         return *out ? TIGA_OK : TIGA_E_MEMORY;
     }
+    if (tensor_arithmetic_rank(x->rank, x->shape) > IR_MAX_RANK)
+        return tensor_fail(ts, TIGA_E_UNSUPPORTED, "broadcast: of an expression of more than %d axes; look at it first",
+                           IR_MAX_RANK);
     *out = tensor_node(TENSOR_COMPUTE, IR_BROADCAST, x->dtype, rank, shape, &x, 1);
     if (!*out)
         return TIGA_E_MEMORY;

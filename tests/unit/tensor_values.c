@@ -137,3 +137,61 @@ static void all_folds(void) {
 }
 Test(tensor_values, folds_interpreted, .init = interpreted) { all_folds(); }
 Test(tensor_values, folds_compiled, .timeout = 300) { all_folds(); }
+
+/* Folds over nothing give what they begin with, whether what is folded is an array, a number, a view or an expression. */
+static void fold_nothing(tiga_tensor *x, int64_t n) {
+    tiga_tensor *all[] = {fold(h, "sum", x, 2, 0), fold(h, "prod", x, 2, 0), fold(h, "max", x, 2, 0),
+                          fold(h, "min", x, 2, 0)};
+    const float want[][2] = {{0, 0}, {1, 1}, {-INFINITY, -INFINITY}, {INFINITY, INFINITY}};
+    for (int i = 0; i < 4; i++) {
+        const float *got = f32_of(h, all[i]);
+        cr_assert_eq(tiga_tensor_size(all[i]), n);
+        for (int64_t k = 0; k < n; k++)
+            cr_assert_eq(got[k], want[i][k], "fold %d: %g", i, (double)got[k]);
+    }
+    FREE(all[0], all[1], all[2], all[3], x);
+}
+
+static void all_of_nothing(void) {
+    tiga_tensor *x = filled(h, SHAPE(2, 1), 1), *e = op1(h, "neg", x), *none, *y, *s;
+    OK(tiga_tensor_full(h->ts, TIGA_F32, SHAPE(1, 0), 3, &none));
+    fold_nothing(filled(h, SHAPE(2, 0), 1), 2);
+    OK(tiga_tensor_full(h->ts, TIGA_F32, SHAPE(2, 0), 3, &y));
+    fold_nothing(y, 2);
+    OK(tiga_tensor_broadcast(x, SHAPE(2, 0), &y));
+    fold_nothing(y, 2);
+    OK(tiga_tensor_broadcast(e, SHAPE(2, 0), &y));
+    fold_nothing(y, 2);
+    fold_nothing(op2(h, "mul", e, none), 2);
+    OK(tiga_tensor_broadcast(e, SHAPE(2, 5), &s));
+    OK(tiga_tensor_slice(s, 1, 0, 0, 1, &y));
+    fold_nothing(y, 2);
+    OK(tiga_tensor_slice(x, 0, 0, 0, 1, &y));
+    fold_nothing(y, 0);
+    tiga_tensor *a, *m;
+    OK(tiga_tensor_full(h->ts, TIGA_F32, SHAPE(0, 0), 1, &a));
+    OK(tiga_tensor_matmul(a, a, &m));
+    expect(m, NULL, 0, "matmul of nothing");
+    tiga_tensor *c = op2(h, "add", none, none);
+    expect(c, NULL, 0, "a constant of no elements");
+    FREE(x, e, none, s, a, m, c);
+}
+Test(tensor_values, nothing_interpreted, .init = interpreted) { all_of_nothing(); }
+Test(tensor_values, nothing_compiled) { all_of_nothing(); }
+
+Test(tensor_values, seven_axes) { /* an expression gets a seventh by a movement, unless it leads */
+    tiga_tensor *x = filled(h, SHAPE(2, 2, 2, 2, 2, 2), 1), *y = op1(h, "neg", x), *inner, *lead, *back, *b;
+    float want[64];
+    for (int i = 0; i < 64; i++)
+        want[i] = -f32_of(h, x)[i];
+    OK(tiga_tensor_reshape(y, SHAPE(2, 1, 2, 2, 2, 2, 2), &inner));
+    OK(tiga_tensor_reshape(y, SHAPE(1, 2, 2, 2, 2, 2, 2), &lead));
+    FAILS(tiga_tensor_broadcast(inner, SHAPE(2, 1, 2, 2, 2, 2, 2), &b), TIGA_E_UNSUPPORTED, "6 axes");
+    OK(tiga_tensor_reshape(inner, SHAPE(2, 2, 2, 2, 2, 2), &back));
+    expect(back, want, 64, "back to six");
+    expect(inner, want, 64, "seven axes");
+    expect(lead, want, 64, "one in front");
+    OK(tiga_tensor_broadcast(inner, SHAPE(2, 1, 2, 2, 2, 2, 2), &b));
+    expect(b, want, 64, "of a value that is there");
+    FREE(x, y, inner, lead, back, b);
+}
