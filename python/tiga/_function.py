@@ -62,21 +62,16 @@ class Code:
     one another: memory of code does not wait for the garbage collector."""
 
     def __init__(self, handle):
-        self.handle, self._free = handle.value, _lib.lib.tiga_module_free
+        self.handle, self._owner = handle.value, _lib.own(handle.value, _lib.lib.tiga_module_free)
         self.info = _lib.lib.tiga_module_get_info(handle).contents
         self.name = self.info.source_name.decode(errors="replace")
-
-    def __del__(self):
-        if getattr(self, "handle", None):
-            self._free(self.handle)
-            self.handle = None
 
 
 class Function(_lib.extension.Call if _lib.extension else object):
     """A kernel or program; call it with a graph and its fields by name."""
 
     def __init__(self, code, info):
-        self._code = code
+        self._code, self._vjp = code, None
         self.__name__ = self.__qualname__ = info.name.decode()
         self.is_program = bool(info.is_program)
         self.source = info.signature.decode()
@@ -107,16 +102,19 @@ class Function(_lib.extension.Call if _lib.extension else object):
         from ._module import Module
         return Module._of(self._code)
 
-    @functools.cached_property
+    @property
     def vjp(self):
         """The function for its gradients, which `export vjp` in the program makes: it takes what this one takes and `cotangent`
         (of several results: `cotangent_NAME` of each), and gives the gradients in the order of the export."""
-        info, name = self._code.info, self.__name__ + "_vjp"
-        for i in range(info.n_functions):
-            if info.functions[i].name.decode() == name:
-                return Function(self._code, info.functions[i])
-        raise AttributeError(f"{self.__name__} has no vjp: the program lacks `export vjp {self.__name__}(...)`, with the fields "
-                             "whose gradients are wanted")
+        if self._vjp is None:
+            info, name = self._code.info, self.__name__ + "_vjp"
+            for i in range(info.n_functions):
+                if info.functions[i].name.decode() == name:
+                    self._vjp = Function(self._code, info.functions[i])
+        if self._vjp is None:
+            raise AttributeError(f"{self.__name__} has no vjp: the program lacks `export vjp {self.__name__}(...)`, with the "
+                                 "fields whose gradients are wanted")
+        return self._vjp
 
     def _tell_extension(self):
         if (len(self._graphs) if self.is_program else 1) != 1:

@@ -176,6 +176,22 @@ if version != VERSION:
 extension = _open_extension()
 
 
+class _Owner:
+    """What the extension's Owner is; a signal that arrives in __del__ is lost."""
+    __slots__ = ("_handle", "_free")
+
+    def __init__(self, handle, free):
+        self._handle, self._free = handle, free
+
+    def __del__(self):
+        self._free(self._handle)
+
+
+def own(handle, free):
+    """An object that lets go of the address `handle` with the function `free` of a library when nobody needs it."""
+    return extension.Owner(handle, C.cast(free, C.c_void_p).value) if extension else _Owner(handle, free)
+
+
 def library_path():
     """Where libtiga was loaded from."""
     return lib._name

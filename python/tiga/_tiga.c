@@ -506,6 +506,46 @@ static PyType_Slot call_slots[] = {{Py_tp_call, call_call},
 static PyType_Spec call_spec = {
     .name = "tiga._tiga.Call", .basicsize = sizeof(call), .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, .slots = call_slots};
 
+/* ---- owners: what the library made, given back without a step of Python, in which a signal could be lost ---- */
+typedef struct owner {
+    PyObject_HEAD
+    void *handle;
+    void (*release)(void *handle);
+} owner;
+
+/* Owner(handle, address of the function that frees it) */
+static PyObject *owner_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
+    PyObject *handle, *address;
+    (void)keywords;
+    if (!PyArg_ParseTuple(args, "OO", &handle, &address))
+        return NULL;
+    void *at[2] = {PyLong_AsVoidPtr(handle), PyLong_AsVoidPtr(address)};
+    if (PyErr_Occurred())
+        return NULL;
+    owner *o = (owner *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
+    if (o) {
+        o->handle = at[0];
+        memcpy(&o->release, &at[1], sizeof o->release);
+    }
+    return (PyObject *)o;
+}
+
+static void owner_dealloc(PyObject *self) {
+    owner *o = (owner *)self;
+    PyTypeObject *type = Py_TYPE(self);
+    if (o->handle) {
+        Py_BEGIN_ALLOW_THREADS
+        o->release(o->handle);
+        Py_END_ALLOW_THREADS
+    }
+    ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
+    Py_DECREF(type);
+}
+
+static PyType_Slot owner_slots[] = {{Py_tp_new, owner_new}, {Py_tp_dealloc, owner_dealloc}, {0, NULL}};
+static PyType_Spec owner_spec = {
+    .name = "tiga._tiga.Owner", .basicsize = sizeof(owner), .flags = Py_TPFLAGS_DEFAULT, .slots = owner_slots};
+
 /* ---- the module ---- */
 static bool look_up(void *library, const char *name, void *place) {
     void *address = dlsym(library, name);
@@ -570,13 +610,16 @@ PyMODINIT_FUNC PyInit__tiga(void); /* for -Wmissing-prototypes */
 PyMODINIT_FUNC PyInit__tiga(void) {
     PyObject *m = PyModule_Create(&definition);
     PyObject *type = m ? PyType_FromSpec(&call_spec) : NULL;
-    PyObject *address = type ? PyLong_FromVoidPtr((void *)(uintptr_t)poll_signals) : NULL;
+    PyObject *owner_type = type ? PyType_FromSpec(&owner_spec) : NULL;
+    PyObject *address = owner_type ? PyLong_FromVoidPtr((void *)(uintptr_t)poll_signals) : NULL;
     name_handle = PyUnicode_InternFromString("_handle");
     name_call = PyUnicode_InternFromString("call");
     if (!address || !name_handle || !name_call || PyModule_AddObjectRef(m, "Call", type) != 0 ||
+        PyModule_AddObjectRef(m, "Owner", owner_type) != 0 ||
         PyModule_AddObjectRef(m, "poll_address", address) != 0)
         Py_CLEAR(m);
     Py_XDECREF(type);
+    Py_XDECREF(owner_type);
     Py_XDECREF(address);
     return m;
 }

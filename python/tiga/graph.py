@@ -30,7 +30,7 @@ class Graph:
 
     Made by from_csr, from_coo, open, or tiga.graph.generate.  Graphs may be used from several threads at once.
     """
-    __slots__ = ("_handle", "_keep", "_values", "_free", "__weakref__")
+    __slots__ = ("_handle", "_keep", "_values", "_owner", "__weakref__")
 
     def __init__(self):
         raise TypeError("make graphs with Graph.from_csr, Graph.from_coo, Graph.open or tiga.graph.generate")
@@ -38,13 +38,9 @@ class Graph:
     @classmethod
     def _take(cls, handle, keep=None, values=None):
         self = object.__new__(cls)
-        self._handle, self._keep, self._values, self._free = handle.value, keep, values, _lib_.tiga_graph_free
+        self._handle, self._keep, self._values = handle.value, keep, values
+        self._owner = _lib.own(handle.value, _lib_.tiga_graph_free)
         return self
-
-    def __del__(self):
-        if getattr(self, "_handle", None):
-            self._free(self._handle)
-            self._handle = None
 
     # ---- making ----
     @classmethod

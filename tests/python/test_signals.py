@@ -119,7 +119,7 @@ except KeyboardInterrupt:
 
     def test_waiting_for_another_compile_is_stopped(self):
         out, err = child("""
-text = chr(10).join(f"kernel k{i}[F](src x: f32[F]) -> f32[F] {{ return {i} * reduce softmax(sum(src.x), src.x) }}" for i in range(60))
+text = chr(10).join(f"kernel k{i}[F](src x: f32[F], dst y: f32) -> f32[F] {{ return {' * '.join(['dst.y'] * (i + 1))} * reduce softmax(sum(src.x), src.x) }}" for i in range(60))
 made = []
 t = threading.Thread(target=lambda: made.append(tg.compile(text))); t.start()
 time.sleep(0.1)
