@@ -127,12 +127,14 @@ static bool holds(const instance *i) {
     return mine;
 }
 
-/* What an instance must be free of. */
+/* What an instance must be free of.  One whose bytes went with a failed transfer is still what transfers out of it, asked
+ * for before that, look at: free of incoming ones is it after those. */
 enum { OF_WRITER = 1, OF_READERS = 2, OF_INCOMING = 4, OF_OUTGOING = 8 };
 
 static bool is_busy(const instance *i, int what) {
     return (what & OF_WRITER && i->writing) || (what & OF_READERS && i->readers) ||
-           (what & OF_INCOMING && i->incoming) || (what & OF_OUTGOING && i->outgoing);
+           (what & OF_INCOMING && (i->incoming || (i->outgoing && !i->block.account))) ||
+           (what & OF_OUTGOING && i->outgoing);
 }
 
 /* *out may go meanwhile, so it is looked up after each wait.  A wait for a pin of this thread is an error. */
@@ -338,7 +340,7 @@ typedef struct job {
 static void transfer_failed(tiga_context *ctx, job *t, tiga_status status) {
     t->to->failed = status;
     strncpy(t->to->error, tiga_error_text(ctx), sizeof t->to->error - 1);
-    t->to->valid = false;
+    t->to->valid = t->to->incoming > 1; /* another one is to fill it */
     if (t->to->made_by_transfer && t->to->incoming == 1) /* and nobody else fills it */
         hr_block_fini(&t->to->block);
 }
@@ -386,7 +388,8 @@ static tiga_status make_target(tiga_context *ctx, tiga_hierarchy *h, const char 
     pthread_mutex_lock(&h->lock);
     tiga_status status = find_source(ctx, h, name, version, tiers[0], &from);
     int64_t bytes = status == TIGA_OK ? from->bytes : 0;
-    to = find(h, name, version, tiers[1]);
+    while ((to = find(h, name, version, tiers[1])) && !to->block.account && !to->incoming && to->outgoing)
+        pthread_cond_wait(&h->changed, &h->lock); /* they fail, and look at it until then */
     if (to && !to->block.account && !to->incoming) { /* left by a transfer that failed */
         unlink_instance(h, to);
         to = NULL;

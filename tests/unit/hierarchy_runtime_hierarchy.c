@@ -1,6 +1,7 @@
 /* Named versions in tiers: order of reads and writes, transfers, capacity, failures. */
 #include "memory_support.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 
 enum { HOST = TIGA_TIER_HOST, PINNED = TIGA_TIER_PINNED, DISK = TIGA_TIER_DISK };
@@ -189,6 +190,104 @@ Test(hierarchy, a_failure_nobody_saw_is_returned_at_the_end) {
     FAILS(tiga_hierarchy_close(ctx, t.h), TIGA_E_FILE);
     base_inject_at(BASE_INJECT_FILE, 0);
     OK(tiga_hierarchy_new(ctx, &t.h));
+    end(&t, TIGA_OK);
+}
+
+/* ---- transfers that wait behind a gate, asked for back to back ---- */
+
+typedef struct gate {
+    hr_job job; /* first */
+    atomic_bool open;
+} gate;
+
+static void wait_at_gate(hr_job *job) {
+    while (!atomic_load(&((gate *)job)->open))
+        usleep(500);
+}
+
+static void close_gate(bench *t, gate *g) {
+    *g = (gate){.job.run = wait_at_gate};
+    hr_worker_add(t->run, &((hr_memory *)t->run->room)->worker, &g->job);
+}
+
+static void *open_later(void *user) {
+    usleep(100000);
+    atomic_store(&((gate *)user)->open, true);
+    return NULL;
+}
+
+/* x is on disk only, with a byte of it flipped: it is the first value of the file. */
+static void make_damaged(bench *t, int64_t n) {
+    tiga_context *ctx = t->ctx;
+    char path[64], byte;
+    OK(tiga_hierarchy_allocate(ctx, t->h, "x", 1, HOST, n));
+    put(t, "x", 1, HOST, 5, (size_t)n);
+    OK(tiga_hierarchy_transfer(ctx, t->h, "x", 1, HOST, DISK));
+    OK(tiga_hierarchy_wait(ctx, t->h, "x", 1, DISK));
+    OK(tiga_hierarchy_release(ctx, t->h, "x", 1, HOST));
+    snprintf(path, sizeof path, "/proc/self/fd/%d", ((hr_memory *)t->run->room)->spill.fd);
+    int fd = open(path, O_RDWR); /* without O_DIRECT */
+    cr_assert(fd >= 0 && pread(fd, &byte, 1, 0) == 1 && byte == 5);
+    byte = 4;
+    cr_assert_eq(pwrite(fd, &byte, 1, 0), 1);
+    close(fd);
+}
+
+/* What failed goes, but not before the transfers that were to read it. */
+Test(hierarchy, a_failed_target_stays_for_those_that_read_it, .timeout = 60) {
+    for (int again = 0; again < 2; again++) {
+        bench t;
+        begin(&t, -1, -1);
+        tiga_context *ctx = t.ctx;
+        void *data;
+        gate first, second;
+        pthread_t opener;
+        make_damaged(&t, 5000);
+        close_gate(&t, &first);
+        OK(tiga_hierarchy_transfer(ctx, t.h, "x", 1, DISK, HOST)); /* fails */
+        close_gate(&t, &second);
+        OK(tiga_hierarchy_transfer(ctx, t.h, "x", 1, HOST, PINNED));
+        atomic_store(&first.open, true);
+        pthread_create(&opener, NULL, open_later, &second);
+        if (again) { /* a new target in its place */
+            while (report(t.run).live[HOST])
+                usleep(500);
+            OK(tiga_hierarchy_transfer(ctx, t.h, "x", 1, DISK, HOST));
+        } else {
+            FAILS(tiga_hierarchy_pin(ctx, t.h, "x", 1, HOST, TIGA_READ, &data), TIGA_E_FORMAT);
+        }
+        cr_assert(atomic_load(&second.open), "it went while a transfer was to read it");
+        pthread_join(opener, NULL);
+        FAILS(tiga_hierarchy_wait(ctx, t.h, "x", 1, PINNED), TIGA_E_FORMAT);
+        cr_assert(strstr(said, "could not be filled"), "%s", said);
+        FAILS(tiga_hierarchy_wait(ctx, t.h, "x", 1, HOST), again ? TIGA_E_FORMAT : TIGA_E_NAME);
+        cr_assert(report(t.run).live[HOST] == 0 && report(t.run).live[PINNED] == 0);
+        end(&t, TIGA_OK);
+    }
+}
+
+/* One that fails and then one that does not, into the same place: it has a value.  The other way round it has none. */
+Test(hierarchy, the_last_transfer_into_a_place_counts, .timeout = 60) {
+    bench t;
+    begin(&t, -1, -1);
+    tiga_context *ctx = t.ctx;
+    void *data;
+    gate g;
+    make_damaged(&t, 5000);
+    OK(tiga_hierarchy_allocate(ctx, t.h, "x", 1, PINNED, 5000));
+    put(&t, "x", 1, PINNED, 7, 5000);
+    close_gate(&t, &g);
+    OK(tiga_hierarchy_transfer(ctx, t.h, "x", 1, DISK, HOST)); /* fails */
+    OK(tiga_hierarchy_transfer(ctx, t.h, "x", 1, PINNED, HOST));
+    atomic_store(&g.open, true);
+    OK(tiga_hierarchy_wait(ctx, t.h, "x", 1, HOST));
+    get(&t, "x", 1, HOST, 7, 5000);
+    close_gate(&t, &g);
+    OK(tiga_hierarchy_transfer(ctx, t.h, "x", 1, PINNED, HOST));
+    OK(tiga_hierarchy_transfer(ctx, t.h, "x", 1, DISK, HOST)); /* fails */
+    atomic_store(&g.open, true);
+    FAILS(tiga_hierarchy_pin(ctx, t.h, "x", 1, HOST, TIGA_READ, &data), TIGA_E_FORMAT);
+    cr_assert(strstr(said, "damaged"), "%s", said);
     end(&t, TIGA_OK);
 }
 
