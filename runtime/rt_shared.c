@@ -13,7 +13,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -43,31 +45,34 @@ struct rt_shared {
     pthread_mutex_t lock; /* of this process; taken first */
 };
 
-/* Clock ticks after boot at which a process began; 0: no such process. */
+/* Clock ticks after boot at which a process began; 0: no such process; -1: it cannot be told, as without a free descriptor. */
 static int64_t start_of(int64_t pid) {
     char path[64], text[1024];
     snprintf(path, sizeof path, "/proc/%lld/stat", (long long)pid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return 0;
+        return errno == ENOENT || errno == ESRCH ? 0 : -1;
     ssize_t n = read(fd, text, sizeof text - 1);
+    int error = errno;
     close(fd);
     if (n <= 0)
-        return 0;
+        return n < 0 && error == ESRCH ? 0 : -1;
     text[n] = 0;
     const char *p = strrchr(text, ')'); /* the name may hold anything */
     char state = 0;
     long long started = 0;
     if (!p || sscanf(p + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %lld", &state,
                      &started) != 2)
-        return 0;
+        return -1;
     return state == 'Z' || state == 'X' ? 0 : (int64_t)started; /* a zombie holds no memory */
 }
 
+/* In doubt it is: bytes that are charged too long are the lesser fault. */
 static bool is_alive(const slot *s) {
     if (kill((pid_t)s->pid, 0) != 0 && errno == ESRCH)
         return false;
-    return start_of(s->pid) == s->started;
+    int64_t now = start_of(s->pid);
+    return now < 0 || s->started < 0 || now == s->started;
 }
 
 static bool lock_segment(segment *g) {
@@ -183,13 +188,41 @@ static void nap(void) { nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL); 
 
 typedef enum joined { JOINED, AGAIN, FAILED } joined;
 
-/* A maker that died before it was done: after a while its segment is thrown away. */
-static joined wait_ready(segment *g, const char *name) {
+/* The segment of a maker that died before it was done.  Others may give up on it as well: each holds its lock and looks
+ * whether the name still leads to it, so that nobody removes the one that was made after it. */
+static joined throw_away(const char *name, int fd) {
+    struct stat mine, now;
+    int other = flock(fd, LOCK_EX) == 0 ? shm_open(name, O_RDWR | O_CLOEXEC, 0600) : -1;
+    if (other >= 0 && fstat(fd, &mine) == 0 && fstat(other, &now) == 0 && mine.st_ino == now.st_ino &&
+        mine.st_dev == now.st_dev)
+        shm_unlink(name);
+    if (other >= 0)
+        close(other);
+    return AGAIN;
+}
+
+/* After a while it is thrown away. */
+static joined wait_ready(segment *g, const char *name, int fd) {
     for (int i = 0; i < TRIES; i++, nap())
         if (atomic_load(&g->ready) == magic)
             return JOINED;
-    shm_unlink(name);
-    return AGAIN;
+    return throw_away(name, fd);
+}
+
+/* false: errno.  *dead: it was never given its size. */
+static bool wait_size(int fd, bool *dead) {
+    struct stat st;
+    bool good = fstat(fd, &st) == 0;
+    for (int i = 0; good && st.st_size < (off_t)sizeof(segment) && i < TRIES; i++) {
+        nap();
+        good = fstat(fd, &st) == 0;
+    }
+    *dead = good && st.st_uid == geteuid() && st.st_size < (off_t)sizeof(segment);
+    if (good && st.st_uid != geteuid()) {
+        errno = EACCES;
+        good = false;
+    }
+    return good && !*dead;
 }
 
 static joined enter(rt_shared *s, const int64_t *budget) {
@@ -221,23 +254,26 @@ static joined join_once(rt_shared *s, const int64_t *budget) {
         if (fd < 0 && errno == ENOENT)
             return AGAIN;
     }
-    struct stat st;
-    bool good = fd >= 0 && !base_file_injected() && (!made || ftruncate(fd, sizeof(segment)) == 0);
-    for (int i = 0; good && (good = fstat(fd, &st) == 0) && st.st_size < (off_t)sizeof(segment) && i < TRIES; i++)
-        nap();
-    if (good && (st.st_uid != geteuid() || st.st_size < (off_t)sizeof(segment))) {
-        errno = EACCES;
-        good = false;
+    bool dead = false, good = fd >= 0 && !base_file_injected() && (!made || ftruncate(fd, sizeof(segment)) == 0);
+    good = good && wait_size(fd, &dead);
+    if (dead) {
+        throw_away(s->name, fd);
+        close(fd);
+        return AGAIN;
     }
     void *at = good ? mmap(NULL, sizeof(segment), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
     int saved = errno;
-    if (fd >= 0)
-        close(fd);
-    errno = saved;
-    if (at == MAP_FAILED)
-        return made && fd >= 0 ? shm_unlink(s->name), errno = saved, FAILED : FAILED;
+    if (at == MAP_FAILED) {
+        if (made && fd >= 0)
+            shm_unlink(s->name);
+        if (fd >= 0)
+            close(fd);
+        errno = saved;
+        return FAILED;
+    }
     s->seg = at;
-    joined answer = made ? (make_segment(s->seg, budget) ? JOINED : FAILED) : wait_ready(s->seg, s->name);
+    joined answer = made ? (make_segment(s->seg, budget) ? JOINED : FAILED) : wait_ready(s->seg, s->name, fd);
+    close(fd);
     answer = answer == JOINED ? enter(s, budget) : answer;
     saved = errno;
     if (answer != JOINED)

@@ -1,6 +1,9 @@
 /* Scopes: options from text, budgets before allocations, reports, who pays. */
 #include "memory_support.h"
 
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 /* The example at the head of tiga/memory.h. */
@@ -329,6 +332,60 @@ Test(scopes, one_budget_for_many_processes) {
     tiga_execution_free(run);
     cr_assert_neq(access(path, F_OK), 0); /* the last one removes it */
     tiga_context_free(ctx);
+}
+
+/* Who lives cannot be told then: all count as alive, this process too. */
+Test(scopes, sharers_without_a_free_descriptor) {
+    char name[64];
+    shared_name(name);
+    tiga_context *ctx = new_context();
+    tiga_execution_options o = scope(100, 500, NULL, TIGA_EVICT_ERROR);
+    o.shared = name;
+    tiga_execution *run;
+    OK(tiga_execution_begin(ctx, &o, &run));
+    tiga_buffer *a, *b;
+    OK(tiga_buffer_new(ctx, "a", TIGA_TIER_HOST, 80, &a));
+    struct rlimit old, none;
+    cr_assert_eq(getrlimit(RLIMIT_NOFILE, &old), 0);
+    none = old;
+    none.rlim_cur = 0;
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+    tiga_status status = tiga_buffer_new(ctx, "b", TIGA_TIER_HOST, 80, &b);
+    int64_t live = report(run).shared_live[0];
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &old), 0);
+    cr_assert(status == TIGA_E_BUDGET && live == 80, "%d, %lld bytes", (int)status, (long long)live);
+    tiga_error_clear(ctx);
+    cr_assert_eq(report(run).shared_live[0], 80);
+    tiga_buffer_free(a);
+    OK(tiga_execution_end(ctx));
+    tiga_execution_free(run);
+    tiga_context_free(ctx);
+}
+
+/* Killed between the name and the size, or before the lock was made: two that join share what is made anew. */
+Test(scopes, makers_that_died_are_replaced, .timeout = 60) {
+    for (int sized = 0; sized < 2; sized++) {
+        char name[64], path[128];
+        shared_name(name);
+        snprintf(path, sizeof path, "/tiga-%ld-%s", (long)geteuid(), name);
+        int fd = shm_open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        cr_assert(fd >= 0 && (!sized || ftruncate(fd, 1 << 20) == 0));
+        close(fd);
+        tiga_context *ctx = new_context();
+        tiga_execution_options o = scope(1000, 500, NULL, TIGA_EVICT_ERROR);
+        o.shared = name;
+        int from, to;
+        pid_t child = holder(name, 600, &from, &to); /* at the same time */
+        tiga_execution *run;
+        OK(tiga_execution_begin(ctx, &o, &run));
+        cr_assert_eq(answer_of(from), TIGA_OK);
+        cr_assert_eq(report(run).shared_live[0], 600);
+        cr_assert_eq(write(to, "x", 1), 1);
+        cr_assert_eq(waitpid(child, NULL, 0), child);
+        OK(tiga_execution_end(ctx));
+        tiga_execution_free(run);
+        tiga_context_free(ctx);
+    }
 }
 
 Test(scopes, shared_budgets_must_agree) {
