@@ -172,23 +172,31 @@ static bool get_shape(const json_t *shape, hr_entry *e) {
     return n < 1 << 20;
 }
 
-/* Whether the metadata says that it is a complex tensor, and it can be. */
-static bool is_pair(const parse *p, const char *name, const hr_entry *e, const json_t *shape, int32_t dtype) {
-    const char *key, *said = NULL;
-    json_t *value;
-    json_object_foreach(p->metadata, key, value) {
-        if (strncmp(key, "tiga.dtype.", 11) == 0 && strcmp(key + 11, name) == 0)
-            said = json_string_value(value);
-    }
+/* What the metadata says of the tensor's type, or NULL.  false: no memory. */
+static bool find_said(const parse *p, const char *name, const char **said) {
+    base_str key = {0};
+    base_str_add(&key, "tiga.dtype.");
+    base_str_add(&key, name);
+    bool good = !key.failed;
+    *said = good ? json_string_value(json_object_get(p->metadata, key.data)) : NULL;
+    base_str_fini(&key);
+    return good;
+}
+
+/* Whether it is said to be a complex tensor, and can be. */
+static bool is_pair(const char *said, const hr_entry *e, const json_t *shape, int32_t dtype) {
     return said && strcmp(said, tiga_dtype_text(dtype)) == 0 && e->rank > 0 && e->rank <= 8 &&
            json_integer_value(json_array_get(shape, (size_t)e->rank - 1)) == 2;
 }
 
-static void set_type(const parse *p, hr_entry *e, const char *type, const json_t *shape) {
+static tiga_status set_type(const parse *p, hr_entry *e, const char *type, const json_t *shape) {
+    const char *said;
+    if (!find_said(p, e->name, &said))
+        return rt_fail(p->ctx, TIGA_E_MEMORY, "%s: out of memory", p->s->path);
     e->dtype = -1;
     snprintf(e->type, sizeof e->type, "%s", type);
     for (int k = 0; k < N_TYPES; k++)
-        if (strcmp(types[k].type, type) == 0 && (!types[k].pair || is_pair(p, e->name, e, shape, types[k].dtype))) {
+        if (strcmp(types[k].type, type) == 0 && (!types[k].pair || is_pair(said, e, shape, types[k].dtype))) {
             e->dtype = types[k].dtype;
             if (types[k].pair && --e->rank < 7)
                 e->shape[e->rank] = 0;
@@ -198,6 +206,7 @@ static void set_type(const parse *p, hr_entry *e, const char *type, const json_t
         e->dtype = -1;
         e->rank = 0;
     }
+    return TIGA_OK;
 }
 
 static tiga_status read_entry(const parse *p, const char *name, const json_t *tensor, hr_entry *e) {
@@ -212,7 +221,9 @@ static tiga_status read_entry(const parse *p, const char *name, const json_t *te
     if (!type || !get_shape(shape, e) || json_array_size(place) != 2 || !get_size(json_array_get(place, 0), &begin) ||
         !get_size(json_array_get(place, 1), &end) || begin > end || end > p->data_bytes)
         return fail(p, "the header is wrong about tensor", name);
-    set_type(p, e, type, shape);
+    tiga_status status = set_type(p, e, type, shape);
+    if (status != TIGA_OK)
+        return status;
     e->at = p->data_at + begin;
     e->bytes = end - begin;
     if (e->dtype >= 0 && (!rt_shape_bytes(e->dtype, e->rank, e->shape, &n_bytes) || n_bytes != e->bytes))

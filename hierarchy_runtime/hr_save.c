@@ -100,6 +100,8 @@ static void gather_page(gather *g, char *to, int64_t n_bytes) {
     for (int64_t k = 0; k < n_bytes; k += g->size) {
         memcpy(to + k, g->base + g->at, (size_t)g->size);
         for (int d = t->rank - 1; d >= 0; d--) {
+            if (t->shape[d] == 1) /* its stride may be any number */
+                continue;
             g->at += t->strides[d] * g->size;
             if (++g->index[d] < t->shape[d])
                 break;

@@ -173,19 +173,21 @@ Test(snapshots, views_with_strides) {
         ((int32_t *)p.data)[i] = i;
     tiga_buffer_unpin(&p);
     OK(tiga_buffer_spill(ctx, b));
-    int64_t turned[] = {1, 3}, backwards[] = {-1}, same[] = {0, 1}, far[] = {4, 1}, huge[] = {INT64_MAX / 2, 1};
+    int64_t turned[] = {1, 3}, backwards[] = {-1}, same[] = {0, 1}, far[] = {4, 1}, huge[] = {INT64_MAX / 2, 1},
+            any[] = {INT64_MAX, 1};
     tiga_tensor_view v[] = {
         {.name = "t", .buffer = b, .dtype = TIGA_I32, .rank = 2, .shape = {3, 2}, .strides = turned},
         {.name = "r", .buffer = b, .offset = 20, .dtype = TIGA_I32, .rank = 1, .shape = {6}, .strides = backwards},
         {.name = "b", .buffer = b, .offset = 12, .dtype = TIGA_I32, .rank = 2, .shape = {2, 3}, .strides = same},
         {.name = "e", .buffer = b, .dtype = TIGA_I32, .rank = 2, .shape = {0, 3}, .strides = huge},
-        {.name = "d", .buffer = b, .offset = 4, .dtype = TIGA_I32, .rank = 1, .shape = {5}}};
-    OK(tiga_save(ctx, t.path, v, 5, 0));
+        {.name = "d", .buffer = b, .offset = 4, .dtype = TIGA_I32, .rank = 1, .shape = {5}},
+        {.name = "o", .buffer = b, .dtype = TIGA_I32, .rank = 2, .shape = {1, 4}, .strides = any}};
+    OK(tiga_save(ctx, t.path, v, 6, 0));
     static const int32_t want_t[] = {0, 3, 1, 4, 2, 5}, want_r[] = {5, 4, 3, 2, 1, 0}, want_b[] = {3, 4, 5, 3, 4, 5},
-                         want_d[] = {1, 2, 3, 4, 5};
-    const void *want[] = {want_t, want_r, want_b, "", want_d};
-    size_t sizes[] = {24, 24, 24, 0, 20};
-    for (int i = 0; i < 5; i++) {
+                         want_d[] = {1, 2, 3, 4, 5}, want_o[] = {0, 1, 2, 3};
+    const void *want[] = {want_t, want_r, want_b, "", want_d, want_o};
+    size_t sizes[] = {24, 24, 24, 0, 20, 16};
+    for (int i = 0; i < 6; i++) {
         tiga_buffer *got = attach(ctx, t.path, v[i].name);
         expect_bytes(ctx, got, want[i], sizes[i]);
         tiga_buffer_free(got);
