@@ -32,10 +32,8 @@ static tiga_status take_disk(tiga_context *ctx, hr_block *b, const char *what) {
     b->sums = base_alloc_zero((size_t)hr_pages(b->bytes) * sizeof *b->sums);
     if (!b->sums)
         return rt_fail(ctx, TIGA_E_MEMORY, "%s: out of memory", what);
-    tiga_status status = hr_spill_take(ctx, &m->spill, hr_spill_folder(b->account), b->bytes, &b->at);
-    if (status == TIGA_OK)
-        b->spill = &m->spill;
-    else
+    tiga_status status = hr_spill_take(ctx, &m->spill, hr_spill_folder(b->account), b);
+    if (status != TIGA_OK)
         base_free(b->sums);
     return status;
 }
@@ -85,7 +83,7 @@ static void end_allocating(hr_memory *m) {
 static void *take_spare(hr_memory *m, int64_t bytes, bool zero) {
     void *spare = NULL;
     pthread_mutex_lock(&m->lock);
-    if (m->spare && m->spare_bytes >= bytes && m->spare_bytes - bytes <= bytes / 8) {
+    if (m->spare && m->spare_bytes == bytes) { /* as much as is charged for it, not more */
         spare = m->spare;
         m->spare = NULL;
     }
@@ -146,7 +144,7 @@ void hr_block_fini(hr_block *b) {
     else if (b->tier == TIGA_TIER_PINNED)
         munmap(b->data, b->bytes > 0 ? (size_t)b->bytes : 1);
     else if (b->tier == TIGA_TIER_DISK)
-        hr_spill_give(b->spill, b->at, b->bytes);
+        hr_spill_give(b);
     base_free(b->sums);
     rt_discharge(b->account, b->tier, b->bytes);
     tiga_execution *e = b->account;

@@ -11,8 +11,9 @@
  *         |
  *      hr_spill.c: one unnamed file an account, and which parts of it are free
  *
- * hr_memory is what an account has beside its figures.  Its lock guards the states of all its buffers; no system call
- * that can block is made while it is held: a buffer that is `moving` belongs to the thread that moves it. */
+ * hr_memory is what an account has beside its figures.  Its lock guards the states of all its buffers; no bytes are moved
+ * while it is held: a buffer that is `moving` belongs to the thread that moves it.  What is left of a budget is asked for
+ * under it: with `shared` that waits for the lock of the segment, and reads /proc to see who is alive. */
 #ifndef TIGA_HR_MEMORY_H
 #define TIGA_HR_MEMORY_H
 
@@ -39,6 +40,7 @@ typedef struct hr_extent {
 typedef struct hr_spill {
     pthread_mutex_t lock;
     int fd;      /* -1: not opened yet */
+    pid_t pid;   /* that opened it: a child of fork opens a file of its own */
     bool direct; /* O_DIRECT: offsets, lengths and addresses are multiples of HR_UNIT */
     int64_t end; /* of the file */
     int64_t n_live, live_bytes; /* extents given out */
@@ -48,9 +50,10 @@ typedef struct hr_spill {
 } hr_spill;
 void hr_spill_init(hr_spill *s);
 void hr_spill_fini(hr_spill *s);
-/* Room for n_bytes, rounded up to HR_UNIT. */
-tiga_status hr_spill_take(tiga_context *ctx, hr_spill *s, const char *folder, int64_t n_bytes, int64_t *at);
-void hr_spill_give(hr_spill *s, int64_t at, int64_t n_bytes); /* and the disk's space back */
+struct hr_block;
+/* Room for b->bytes, rounded up to HR_UNIT: spill, fd, direct, pid and at of b. */
+tiga_status hr_spill_take(tiga_context *ctx, hr_spill *s, const char *folder, struct hr_block *b);
+void hr_spill_give(const struct hr_block *b); /* and the disk's space back */
 
 /* ---- hr_block.c: physical bytes ---- */
 typedef struct hr_block {
@@ -59,6 +62,9 @@ typedef struct hr_block {
     int64_t bytes;
     void *data;      /* in memory; NULL on disk */
     hr_spill *spill; /* on disk */
+    int fd; /* of the file as it was then */
+    bool direct;
+    pid_t pid; /* the process that took it; a child of fork reads it where it is, and gives nothing back */
     int64_t at;
     uint64_t *sums; /* [hr_pages(bytes)]: of what was written */
 } hr_block;

@@ -6,6 +6,7 @@
  * Several threads may make room at once. */
 #include "hierarchy_runtime/hr_memory.h"
 
+#include <sched.h>
 #include <string.h>
 
 bool hr_is_home(const tiga_buffer *b) { return b->here.account != NULL; }
@@ -141,12 +142,32 @@ tiga_status hr_bring_home(tiga_context *ctx, tiga_buffer *b) {
 
 /* ---- room ---- */
 
-/* With the lock held: the oldest of the tier. */
-static tiga_buffer *find_victim(const hr_memory *m, int32_t tier) {
-    tiga_buffer *b = m->oldest;
-    while (b && b->tier != tier)
-        b = b->newer;
-    return b;
+/* false: its last owner has gone, and waits for the lock to free it. */
+static bool retain_living(tiga_buffer *b) {
+    int n = atomic_load(&b->refs);
+    while (n > 0 && !atomic_compare_exchange_weak(&b->refs, &n, n + 1))
+        ;
+    return n > 0;
+}
+
+/* With the lock held: the oldest of the tier, retained.  *dying: there are some that go without us. */
+static tiga_buffer *take_victim(const hr_memory *m, int32_t tier, bool *dying) {
+    for (tiga_buffer *b = m->oldest; b; b = b->newer) {
+        if (b->tier == tier && retain_living(b))
+            return b;
+        *dying |= b->tier == tier;
+    }
+    return NULL;
+}
+
+/* The host may collect while b moves, and give b up on this very thread: so the eviction is an owner of it. */
+static tiga_status evict(tiga_context *ctx, tiga_buffer *b) {
+    hr_memory *m = b->memory;
+    tiga_status status = hr_move_out(ctx, b, true);
+    pthread_mutex_unlock(&m->lock);
+    tiga_buffer_free(b);
+    pthread_mutex_lock(&m->lock);
+    return status;
 }
 
 rt_room_answer hr_make_room(rt_room *room, tiga_context *ctx, int32_t tier, int64_t n_bytes, tiga_status *status) {
@@ -161,14 +182,21 @@ rt_room_answer hr_make_room(rt_room *room, tiga_context *ctx, int32_t tier, int6
             answer = RT_ROOM_MADE;
             break;
         }
-        tiga_buffer *b = left + m->idle_bytes[tier] >= n_bytes ? find_victim(m, tier) : NULL;
+        bool dying = false;
+        tiga_buffer *b = left + m->idle_bytes[tier] >= n_bytes ? take_victim(m, tier, &dying) : NULL;
+        if (!b && dying) {
+            pthread_mutex_unlock(&m->lock);
+            sched_yield();
+            pthread_mutex_lock(&m->lock);
+            continue;
+        }
         if (!b && m->n_moving_out > 0) { /* others make room: perhaps that will do */
             pthread_cond_wait(&m->moved, &m->lock);
             continue;
         }
         if (!b)
             break;
-        *status = hr_move_out(ctx, b, true);
+        *status = evict(ctx, b);
         if (*status != TIGA_OK) {
             answer = RT_ROOM_FAILED;
             break;

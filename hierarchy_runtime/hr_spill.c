@@ -4,7 +4,10 @@
  * of them when the file is empty.
  *
  * O_DIRECT where the file system has it: a write has reached the disk before the memory is given up, so an error is seen
- * while the value is still there, and the page cache is left to others. */
+ * while the value is still there, and the page cache is left to others.
+ *
+ * A child of fork shares its parent's open file.  It may read what it inherited, and writes to a file of its own; the
+ * parent's descriptor stays open there for as long as the child lives. */
 #include "hierarchy_runtime/hr_memory.h"
 
 #include <errno.h>
@@ -75,8 +78,13 @@ static int open_any(const char *folder, int more) {
 }
 
 static bool open_file(hr_spill *s, const char *folder) {
-    if (s->fd >= 0)
+    if (s->fd >= 0 && s->pid == getpid())
         return true;
+    if (s->fd >= 0) { /* the parent's */
+        s->end = s->n_free = s->n_live = s->live_bytes = s->kept_bytes = 0;
+        s->fd = -1;
+    }
+    s->pid = getpid();
 #ifdef O_DIRECT
     s->fd = open_any(folder, O_DIRECT);
     s->direct = s->fd >= 0;
@@ -193,10 +201,16 @@ static bool take(hr_spill *s, int64_t n, int64_t *at) {
     return true;
 }
 
-tiga_status hr_spill_take(tiga_context *ctx, hr_spill *s, const char *folder, int64_t n_bytes, int64_t *at) {
+tiga_status hr_spill_take(tiga_context *ctx, hr_spill *s, const char *folder, hr_block *b) {
     pthread_mutex_lock(&s->lock);
-    bool opened = open_file(s, folder), good = opened && take(s, rounded(n_bytes), at);
+    bool opened = open_file(s, folder), good = opened && take(s, rounded(b->bytes), &b->at);
     int error = errno;
+    if (good) {
+        b->spill = s;
+        b->fd = s->fd;
+        b->direct = s->direct;
+        b->pid = s->pid;
+    }
     pthread_mutex_unlock(&s->lock);
     if (good)
         return TIGA_OK;
@@ -205,13 +219,16 @@ tiga_status hr_spill_take(tiga_context *ctx, hr_spill *s, const char *folder, in
                          opened ? "make room in the spill file" : "make a spill file");
 }
 
-void hr_spill_give(hr_spill *s, int64_t at, int64_t n_bytes) {
+void hr_spill_give(const hr_block *b) {
+    hr_spill *s = b->spill;
+    if (b->pid != getpid()) /* the parent's */
+        return;
     pthread_mutex_lock(&s->lock);
-    int64_t n = rounded(n_bytes);
+    int64_t n = rounded(b->bytes);
     s->n_live--;
     s->live_bytes -= n;
     s->kept_bytes += n;
-    add_free(s, at, n);
+    add_free(s, b->at, n);
     free_space(s);
     pthread_mutex_unlock(&s->lock);
 }

@@ -128,13 +128,13 @@ static tiga_status finish(tiga_context *ctx, transfer *t, const char *path, cons
 static tiga_status file_transfer(tiga_context *ctx, const hr_block *disk, char *memory, bool write, const char *what) {
     transfer t = {.memory = memory,
                   .bytes = disk->bytes,
-                  .fd = disk->spill->fd,
+                  .fd = disk->fd,
                   .at = disk->at,
                   .sums = disk->sums,
                   .check = disk->sums,
-                  .unit = disk->spill->direct ? HR_UNIT : 1,
+                  .unit = disk->direct ? HR_UNIT : 1,
                   .write = write,
-                  .sync = write && !disk->spill->direct};
+                  .sync = write && !disk->direct};
     run(&t);
     return finish(ctx, &t, hr_spill_folder(disk->account), what);
 }

@@ -2,7 +2,7 @@
 #include "memory_support.h"
 
 #include <fcntl.h>
-
+#include <malloc.h>
 #include <pthread.h>
 
 typedef struct bench {
@@ -198,6 +198,11 @@ Test(buffers, a_full_disk_tier_is_an_error_and_the_value_stays) {
     end(&t);
 }
 
+/* Bytes that the allocator gave for it and nobody is charged for. */
+static int64_t beyond_charge(const tiga_buffer *b) {
+    return b->here.data ? (int64_t)malloc_usable_size(((void **)b->here.data)[-1]) - b->bytes : 0;
+}
+
 /* The memory of what is evicted goes to what it makes room for: zeroed if it is new, and nothing is kept beyond that. */
 Test(buffers, memory_is_handed_over_clean) {
     bench t;
@@ -218,9 +223,87 @@ Test(buffers, memory_is_handed_over_clean) {
     for (int i = 0; i < 12; i++) {
         expect(ctx, b[i % 6], (uint64_t)(i % 6) + 1);
         cr_assert(b[0]->memory->spare == NULL && report(t.run).live[0] <= 5000000);
+        for (int k = 0; k < 6; k++)
+            cr_assert(beyond_charge(b[k]) <= 8192, "%lld bytes for %lld", (long long)beyond_charge(b[k]),
+                      (long long)sizes[k]);
     }
     for (int i = 0; i < 6; i++)
         tiga_buffer_free(b[i]);
+    end(&t);
+}
+
+/* ---- a host that collects ---- */
+
+static tiga_buffer *idle_value;
+static int collections;
+static void free_at_the_second(void *user) {
+    (void)user;
+    if (++collections == 2) {
+        tiga_buffer_free(idle_value);
+        idle_value = NULL;
+    }
+}
+
+/* The first time for the host's budget; the second for the disk's, when the value is on its way there. */
+Test(buffers, a_value_freed_by_the_host_while_it_is_evicted, .timeout = 20) {
+    tiga_context *ctx = new_context();
+    char folder[64];
+    make_folder(folder);
+    tiga_execution_options o = scope(2 << 20, 0, folder, TIGA_EVICT_LRU);
+    o.collect = free_at_the_second;
+    tiga_execution *run;
+    collections = 0;
+    OK(tiga_execution_begin(ctx, &o, &run));
+    tiga_buffer *b;
+    OK(tiga_buffer_new(ctx, "a", TIGA_TIER_HOST, 1500000, &idle_value));
+    FAILS(tiga_buffer_new(ctx, "b", TIGA_TIER_HOST, 1500000, &b), TIGA_E_BUDGET); /* it could not be moved */
+    cr_assert(collections == 2 && !idle_value && report(run).live[0] == 0);
+    OK(tiga_buffer_new(ctx, "b", TIGA_TIER_HOST, 1500000, &b));
+    tiga_buffer_free(b);
+    OK(tiga_execution_end(ctx));
+    tiga_execution_free(run);
+    tiga_context_free(ctx);
+    remove_folder(folder);
+}
+
+/* ---- children of fork ---- */
+
+/* It has what its parent spilled, and neither frees nor overwrites it. */
+static int use_in_child(tiga_context *ctx, tiga_buffer **b) {
+    tiga_buffer *own;
+    tiga_status status;
+    tiga_buffer_free(b[0]);
+    if (tiga_buffer_realize(ctx, b[1]) != TIGA_OK)
+        return 1;
+    if (tiga_buffer_new_unset(ctx, "own", TIGA_TIER_HOST, 4 * HR_PAGE, &own) != TIGA_OK || fill(ctx, own, 9) != TIGA_OK)
+        return 2;
+    if (tiga_buffer_spill(ctx, own) != TIGA_OK || tiga_buffer_spill(ctx, b[1]) != TIGA_OK)
+        return 3;
+    for (int i = 1; i < 3; i++)
+        if (holds(ctx, b[i], (uint64_t)i, &status) != 1)
+            return 3 + i;
+    return holds(ctx, own, 9, &status) == 1 ? 0 : 6;
+}
+
+Test(buffers, a_child_leaves_spilled_values_to_its_parent) {
+    bench t;
+    begin(&t, -1, -1, TIGA_EVICT_ERROR);
+    tiga_context *ctx = t.ctx;
+    tiga_buffer *b[3];
+    for (int i = 0; i < 3; i++) {
+        b[i] = make(ctx, "b", HR_PAGE, (uint64_t)i);
+        OK(tiga_buffer_spill(ctx, b[i]));
+    }
+    pid_t child = fork();
+    if (child == 0)
+        _exit(use_in_child(ctx, b));
+    int status;
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%x", status);
+    for (int i = 0; i < 3; i++) {
+        expect(ctx, b[i], (uint64_t)i);
+        tiga_buffer_free(b[i]);
+    }
     end(&t);
 }
 
