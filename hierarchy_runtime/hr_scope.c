@@ -199,8 +199,8 @@ tiga_status tiga_execution_report(tiga_execution *e, tiga_memory_report *out) {
     r.active = atomic_load(&e->active);
     r.scope = "buffers, buffers of calls and spilled values made under this account";
     r.exclusions =
-        "arrays of the caller, graphs, compiled code, snapshot files, staging of file transfers, the page cache "
-        "and what the allocator keeps";
+        "arrays of the caller, graphs, compiled code, snapshot files, staging of file transfers, the page cache, "
+        "what the allocator keeps, and of the spill file its free parts and the rounding to 4096 bytes";
     memcpy(out, &r, out->struct_bytes < sizeof r ? out->struct_bytes : sizeof r);
     return TIGA_OK;
 }

@@ -194,7 +194,7 @@ TIGA_API tiga_status tiga_save(tiga_context *ctx, const char *path, const tiga_t
 
 typedef struct tiga_snapshot tiga_snapshot; /* an open file; counted.  Keeps what it opened if the path is replaced */
 /* Reads and checks the header only; a .npy file is a snapshot of one tensor named "".  E_FILE, E_FORMAT, E_TYPE an
- * element type that Tiga does not have (of the tensor asked for, not of the file). */
+ * element type that Tiga does not have (of the tensor asked for, not of the file), E_UNSUPPORTED what a .npy file may be and Tiga does not read. */
 TIGA_API tiga_status tiga_snapshot_open(tiga_context *ctx, const char *path, tiga_snapshot **out);
 TIGA_API tiga_snapshot *tiga_snapshot_retain(tiga_snapshot *s);
 TIGA_API void tiga_snapshot_free(tiga_snapshot *s); /* NULL is fine */
