@@ -477,6 +477,9 @@ static host begin(const ir_module *m, const ir_func *f, cg_helpers *help, cg_fol
     static const char *const own[] = {"host", "frame", "dims", "instances", "numbers"};
     for (size_t i = 0; i < sizeof own / sizeof *own; ++i)
         cg_name(&h.names, own[i]);
+    static const char *const tables[] = {"steps", "launches", "buffers"};
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; ++i)
+        cg_name(&h.names, base_arena_printf(arena, "%s_%s", cg_symbol(m, f->name), tables[i]));
     h.text = base_arena_new_array(arena, const char *, f->n_ops);
     h.at = base_arena_new_array(arena, int32_t, f->n_ops);
     h.is_static = base_arena_new_array(arena, bool, f->n_ops);
