@@ -24,7 +24,8 @@ static ir_id infinite(parts *p, ir_id a) { return bin(p, IR_EQ, un(p, IR_ABS, a)
 static ir_id most(parts *p) { return bin(p, IR_MAX, un(p, IR_ABS, p->re), un(p, IR_ABS, p->im)); }
 
 /* Beyond the last real part whose power is finite, cos and sin are multiplied with before the last factor.  Infinite real
- * parts are stronger than angles that are none: 0, and infinity + NaN i. */
+ * parts are stronger than angles that are none: 0, and infinity + NaN i.  On the real axis the sine is the zero of the
+ * imaginary part, and has its derivative. */
 static ir_id exponential(parts *p) {
     bool single = p->t == IR_F32;
     double last = single ? 88 : 709, off = single ? 24 : 64;
@@ -36,8 +37,8 @@ static ir_id exponential(parts *p) {
     ir_id low = both(p, none, bin(p, IR_EQ, p->re, num(p, (double)-INFINITY)));
     ir_id cosine = un(p, IR_COS, choose(p, both(p, none, infinite(p, p->re)), zero, p->im));
     ir_id sine = un(p, IR_SIN, choose(p, low, zero, p->im));
-    ir_id im = bin(p, IR_MUL, bin(p, IR_MUL, e, sine), m);
-    im = choose(p, bin(p, IR_EQ, p->im, zero), p->im, im);
+    ir_id drop = both(p, bin(p, IR_EQ, p->im, zero), un(p, IR_NOT, bin(p, IR_LT, e, infinity)));
+    ir_id im = bin(p, IR_MUL, bin(p, IR_MUL, choose(p, drop, num(p, 1), e), sine), m);
     return bin(p, IR_COMPLEX, bin(p, IR_MUL, bin(p, IR_MUL, e, cosine), m), im);
 }
 
@@ -63,7 +64,7 @@ static ir_id logarithm(parts *p) {
 }
 
 /* t = sqrt((|re| + |z|) / 2); the other part is im / 2t.  Very large and very small numbers are scaled; an infinite imaginary
- * part is stronger than anything. */
+ * part is stronger than anything.  Sizes are chosen by side, not by abs: they have a derivative on the axes too. */
 static ir_id root(parts *p) {
     bool single = p->t == IR_F32;
     ir_id small = bin(p, IR_LT, most(p), num(p, single ? 0x1p-100 : 0x1p-900));
@@ -74,12 +75,13 @@ static ir_id root(parts *p) {
     back = choose(p, large, num(p, 2), back);
     parts q = {p->l, p->span, p->t, bin(p, IR_MUL, p->re, scale), bin(p, IR_MUL, p->im, scale)};
     ir_id half = num(p, 0.5), zero = num(p, 0);
-    ir_id sum = bin(p, IR_ADD, bin(p, IR_MUL, half, un(p, IR_ABS, q.re)), bin(p, IR_MUL, half, size(&q)));
+    ir_id right = bin(p, IR_GE, p->re, zero), most_re = choose(p, right, q.re, un(p, IR_NEG, q.re));
+    ir_id sum = bin(p, IR_ADD, bin(p, IR_MUL, half, most_re), bin(p, IR_MUL, half, size(&q)));
     ir_id t = un(p, IR_SQRT, sum), other = bin(p, IR_DIV, q.im, bin(p, IR_MUL, num(p, 2), t));
     ir_id below = choose(p, bin(p, IR_EQ, p->im, zero), bin(p, IR_LT, bin(p, IR_DIV, num(p, 1), p->im), zero),
                          bin(p, IR_LT, p->im, zero)); /* of -0 too */
-    ir_id right = bin(p, IR_GE, p->re, zero), none = bin(p, IR_EQ, t, zero), beyond = infinite(p, p->im);
-    ir_id re = bin(p, IR_MUL, choose(p, right, t, un(p, IR_ABS, other)), back);
+    ir_id none = bin(p, IR_EQ, t, zero), beyond = infinite(p, p->im);
+    ir_id re = bin(p, IR_MUL, choose(p, right, t, choose(p, below, un(p, IR_NEG, other), other)), back);
     ir_id im = bin(p, IR_MUL, choose(p, right, other, choose(p, below, un(p, IR_NEG, t), t)), back);
     re = choose(p, beyond, num(p, (double)INFINITY), choose(p, none, zero, re));
     return bin(p, IR_COMPLEX, re, choose(p, beyond, p->im, choose(p, none, p->im, im)));
