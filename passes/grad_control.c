@@ -354,7 +354,10 @@ bool grad_if(grad_sweep *p, ir_id id) {
         if (!sweep_arm(p, ir_at(g->f, op->region->ops[i]), given, &u))
             return false;
     p->b->r = outer;
-    for (size_t i = 0; i < u.n; i++)
-        grad_take(p, u.v[i], member(g, p->b, choice, ir_at(g->f, u.v[i])->type, i));
+    for (size_t i = 0; i < u.n; i++) {
+        ir_type t = ir_at(g->f, u.v[i])->type;
+        t.dtype = ir_dtype_cotangent(t.dtype);
+        grad_take(p, u.v[i], member(g, p->b, choice, t, i));
+    }
     return true;
 }

@@ -232,8 +232,8 @@ static ir_id binary(ir_builder *b, ir_id id, ir_id ct, uint32_t arg) {
         return mul(b, ct, grad_select(b, grad_op2(b, IR_EQ, id, grad_number(b, id, 0)), grad_number(b, id, 0), part));
     }
     case IR_ATAN2: {
-        ir_id r = grad_op2(b, IR_ADD, mul(b, x, x), mul(b, y, y));
-        return arg ? neg(b, mul(b, ct, over(b, x, r))) : mul(b, ct, over(b, y, r));
+        ir_id h = grad_op2(b, IR_HYPOT, x, y); /* its square may be beyond the type */
+        return arg ? neg(b, mul(b, ct, over(b, over(b, x, h), h))) : mul(b, ct, over(b, over(b, y, h), h));
     }
     }
     BASE_BUG("no gradient rule for %s", ir_op_describe(op->code)->text);
