@@ -12,39 +12,20 @@ static bool has_grad(const ir_func *f, const ir_region *r) {
 }
 
 /* ---- is a gradient differentiated again? ---- */
-static bool mark(const ir_func *f, const ir_region *r, bool *from);
-
-/* What is carried from round to round. */
-static bool mark_carried(const ir_func *f, const ir_op *op, bool *from) {
-    const ir_op *yield = ir_yield_of(f, op);
-    bool changed = false;
-    for (uint32_t k = 0; k < yield->n_args; k++) {
-        ir_id arg = op->region->ops[k];
-        bool now = from[arg] || from[op->args[k + 1]] || from[yield->args[k]];
-        changed |= now && !from[arg];
-        from[arg] = now;
-    }
-    return changed;
-}
-
-/* Marks what depends on what is marked; true: something new. */
-static bool mark(const ir_func *f, const ir_region *r, bool *from) {
-    bool changed = false;
+/* Marks what depends on what is marked.  What a round begins with is a value of its own: no gradient goes from one round
+ * into the next but that of the whole repeat, and that depends on all of its body. */
+static void mark(const ir_func *f, const ir_region *r, bool *from) {
     for (size_t i = 0; i < r->n; i++) {
         const ir_op *op = ir_at(f, r->ops[i]);
         bool now = from[r->ops[i]];
         for (uint32_t k = 0; k < op->n_args; k++)
             now |= from[op->args[k]];
-        if (op->region && mark(f, op->region, from))
-            changed = true;
-        if (op->code == IR_REPEAT)
-            changed |= mark_carried(f, op, from);
+        if (op->region)
+            mark(f, op->region, from);
         for (size_t k = 0; op->region && k < op->region->n; k++)
             now |= from[op->region->ops[k]];
-        changed |= now && !from[r->ops[i]];
         from[r->ops[i]] = now;
     }
-    return changed;
 }
 
 static bool differentiated(const ir_func *f, const ir_region *r, ir_id but, const bool *from) {
@@ -63,8 +44,7 @@ static bool differentiated(const ir_func *f, const ir_region *r, ir_id but, cons
 static bool is_differentiated(grad *g, ir_id id) {
     bool *from = base_arena_new_array(g->scratch, bool, g->f->n_ops);
     from[id] = true;
-    while (mark(g->f, &g->f->body, from)) {
-    }
+    mark(g->f, &g->f->body, from);
     return differentiated(g->f, &g->f->body, id, from);
 }
 

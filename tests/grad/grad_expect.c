@@ -36,6 +36,19 @@ static const char source[] =
     "    finalize best + 0 * m\n"
     "}\n"
     "kernel best(src key: f32, src v: f32) -> f32 { return reduce top(src.key, src.v) }\n"
+    "program halves(x: f32[N], a: f32) -> f32[N] {\n"
+    "    let h = f16(x)\n"
+    "    var y = h\n"
+    "    if a > 2 { y = h * f16(a) } else { y = h * h }\n"
+    "    return f32(y)\n"
+    "}\n"
+    "program angles(y: f32[N], x: f32[N]) -> f32[N] { return atan2(y, x) }\n"
+    "program logs(x: f32[N], y: f32[N]) -> f32[N] { return real(log(c64(x, y))) + 2 * imag(log(c64(x, y))) }\n"
+    "program roots(x: f32[N], y: f32[N]) -> (re: f32[N], im: f32[N]) { return (re = real(sqrt(c64(x, y))), im = imag(sqrt(c64(x, y)))) }\n"
+    "export vjp halves(x, a)\n"
+    "export vjp angles(y, x)\n"
+    "export vjp logs(x, y)\n"
+    "export vjp roots(x, y)\n"
     "export vjp best(key, v)\n"
     "export vjp grow(x, rate)\n"
     "export vjp weighted_sum(x, w)\n"
@@ -86,7 +99,7 @@ static tiga_call_stats call(const char *function, tiga_graph *g, array *in, arra
     n_in = n;
     for (; out[n - n_in].name; n++) arrays[n] = tiga_array_borrow(out[n - n_in].data, TIGA_F32, out[n - n_in].rank, out[n - n_in].shape);
     for (int i = 0; i < n; i++) b[i] = (tiga_binding){i < n_in ? in[i].name : out[i - n_in].name, &arrays[i]};
-    if (tiga_call_many(ctx, module, function, &g, 1, b, n_in, b + n_in, n - n_in, &stats)) die(function, tiga_error_text(ctx));
+    if (tiga_call_many(ctx, module, function, &g, g != NULL, b, n_in, b + n_in, n - n_in, &stats)) die(function, tiga_error_text(ctx));
     return stats;
 }
 
@@ -210,6 +223,57 @@ static void kinks(void) {
     tiga_graph_free(g);
 }
 
+/* 16-bit values that an if uses have cotangents of f32. */
+static void halves(void) {
+    float x[] = {1, 3}, a[] = {4}, ct[] = {1, 2}, dx[2], da[1];
+    call("halves_vjp", NULL, IN({"x", x, 1, {2}}, {"a", a, 0, {0}}, {"cotangent", ct, 1, {2}}), IN({"x", dx, 1, {2}}, {"a", da, 0, {0}}));
+    expect("halves dx", dx, 2, (float[]){4, 8});
+    expect("halves da", da, 1, (float[]){7});
+    a[0] = 1;
+    call("halves_vjp", NULL, IN({"x", x, 1, {2}}, {"a", a, 0, {0}}, {"cotangent", ct, 1, {2}}), IN({"x", dx, 1, {2}}, {"a", da, 0, {0}}));
+    expect("halves dx, else", dx, 2, (float[]){2, 12});
+    expect("halves da, else", da, 1, (float[]){0});
+}
+
+/* The squares of these are beyond f32. */
+static void sizes_of_angles(void) {
+    float y[] = {1e-25f, 1e20f, 3}, x[] = {1e-25f, 1e20f, 4}, ct[] = {1e-20f, 1e20f, 25}, dy[3], dx[3];
+    call("angles_vjp", NULL, IN({"y", y, 1, {3}}, {"x", x, 1, {3}}, {"cotangent", ct, 1, {3}}), IN({"y", dy, 1, {3}}, {"x", dx, 1, {3}}));
+    expect("atan2 dy", dy, 3, (float[]){5e4f, 0.5f, 4});
+    expect("atan2 dx", dx, 3, (float[]){-5e4f, -0.5f, -3});
+    call("logs_vjp", NULL, IN({"x", x, 1, {3}}, {"y", y, 1, {3}}, {"cotangent", ct, 1, {3}}), IN({"x", dx, 1, {3}}, {"y", dy, 1, {3}}));
+    expect("log dx", dx, 3, (float[]){-5e4f, -0.5f, -2});
+    expect("log dy", dy, 3, (float[]){15e4f, 1.5f, 11});
+}
+
+/* On the cut the root is that of the side that the sign of the imaginary part names; what PyTorch gives. */
+static void roots_on_axes(void) {
+    float x[] = {-4, -4, 0, 4}, y[] = {0, -0.0f, 2, 0}, one[] = {1, 1, 1, 1}, none[4] = {0}, dx[4], dy[4];
+    call("roots_vjp", NULL, IN({"x", x, 1, {4}}, {"y", y, 1, {4}}, {"cotangent_re", one, 1, {4}}, {"cotangent_im", none, 1, {4}}), IN({"x", dx, 1, {4}}, {"y", dy, 1, {4}}));
+    expect("root re dx", dx, 4, (float[]){0, 0, 0.25f, 0.25f});
+    expect("root re dy", dy, 4, (float[]){0.25f, -0.25f, 0.25f, 0});
+    call("roots_vjp", NULL, IN({"x", x, 1, {4}}, {"y", y, 1, {4}}, {"cotangent_re", none, 1, {4}}, {"cotangent_im", one, 1, {4}}), IN({"x", dx, 1, {4}}, {"y", dy, 1, {4}}));
+    expect("root im dx", dx, 4, (float[]){-0.25f, 0.25f, -0.25f, 0});
+    expect("root im dy", dy, 4, (float[]){0, 0, 0.25f, 0.25f});
+}
+
+/* Two gradients in one training loop, neither of which is differentiated, keep their states on the stack. */
+static void two_gradients_in_a_loop(void) {
+    static const char text[] = "program two(x: f64[N], w0: f64, v0: f64) -> (w: f64, v: f64) {\nvar w = w0\nvar v = v0\nrepeat 2 {\n"
+                               "var y = x\nrepeat 2000 { y = tanh(w * y) }\nvar z = x\nrepeat 2000 { z = tanh(v * z + w) }\n"
+                               "let dw = grad(sum(y), w)\nlet dv = grad(sum(z), v)\nw = w - 0.1 * dw\nv = v - 0.1 * dv\n}\nreturn (w = w, v = v)\n}\n";
+    tigac_options o = tigac_defaults();
+    tigac_result *r = NULL;
+    o.emit = TIGAC_EMIT(TIGAC_GRAPH_IR);
+    o.passes = "expand,grad";
+    if (tigac_compile(text, strlen(text), &o, &r) != TIGAC_OK) die("two gradients", r ? r->rendered : "out of memory");
+    int pops = 0;
+    for (const char *p = r->outputs[TIGAC_GRAPH_IR].bytes; (p = strstr(p, "= pop")); p++) pops++;
+    checks++;
+    if (pops != 6) printf("FAIL two gradients in a loop: %d values popped, not 6\n", pops), failures++;
+    tigac_result_free(r);
+}
+
 static void zeros_in_a_product(void) {
     tiga_graph *g = graph(3, 5, (int64_t[]){0, 3, 6, 7}, (int64_t[]){0, 1, 2, 2, 3, 3, 4});
     float x[] = {2, 3, 0, 0, 5}, ones[] = {1, 1, 1}, dx[5];
@@ -263,6 +327,10 @@ int main(void) {
     payload();
     refusals();
     kinks();
+    halves();
+    sizes_of_angles();
+    roots_on_axes();
+    two_gradients_in_a_loop();
     zeros_in_a_product();
     memory();
     memory_of_rounds();
