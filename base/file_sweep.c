@@ -1,6 +1,6 @@
 /* What file_write.c leaves beside a path when its process is killed: NAME.PID.NUMBER.tmp.  Removed only when no process of
- * that number lives here and nobody holds the lock that writers hold, so another machine's writer on a shared file
- * system is not disturbed. */
+ * that number lives here and nobody holds the lock that writers hold until the file has its own name, so another machine's
+ * writer on a shared file system is not disturbed, save in the moment between making the file and locking it. */
 #include "base/base.h"
 
 #include <dirent.h>

@@ -37,18 +37,12 @@ static bool write_in_place(const char *path, const base_writer *w, base_str *err
     return ok;
 }
 
-/* Contents, mode (that of the file to be replaced, if any), and down to the disk; closes fd.  errno on failure. */
+/* Contents, mode (that of the file to be replaced, if any), and down to the disk.  errno on failure. */
 static bool fill_temporary(int fd, const struct stat *old, const base_writer *w) {
     bool ok = w->fill(w->user, fd);
     if (ok && old)
         ok = !base_file_injected() && fchmod(fd, old->st_mode & 07777) == 0;
-    ok = ok && !base_file_injected() && fsync(fd) == 0;
-    int saved = errno;
-    bool closed = close(fd) == 0 && !base_file_injected();
-    if (ok)
-        return closed;
-    errno = saved;
-    return false;
+    return ok && !base_file_injected() && fsync(fd) == 0;
 }
 
 static bool sync_folder(const char *path) {
@@ -116,7 +110,15 @@ static void remove_keeping_errno(const char *name) {
     errno = saved;
 }
 
-/* `path` is for messages, `target` is the same place without links. */
+/* All of it is on the disk: there is nothing left that could fail. */
+static void close_keeping_errno(int fd) {
+    int saved = errno;
+    if (fd >= 0)
+        close(fd);
+    errno = saved;
+}
+
+/* fd stays open, and so locked, until the name beside is gone: nobody sweeps it before.  `path` is for messages, `target` is the same place without links. */
 static bool write_beside(const char *path, const char *target, const struct stat *old, const base_writer *w,
                          base_str *err) {
     base_str name = {0};
@@ -133,6 +135,7 @@ static bool write_beside(const char *path, const char *target, const struct stat
     } else if (!sync_folder(target)) {
         ok = base_file_fail(err, path, "sync the folder of");
     }
+    close_keeping_errno(fd);
     base_str_fini(&name);
     return ok;
 }

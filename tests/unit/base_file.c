@@ -3,9 +3,11 @@
 
 #include <criterion/criterion.h>
 #include <dirent.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -90,6 +92,25 @@ Test(file, permissions_links_and_devices_stay) {
     cr_assert(lstat(nothing, &st) == 0 && S_ISLNK(st.st_mode));
     cr_assert(base_file_write("/dev/null", "x", 1, NULL));
     cr_assert(stat("/dev/null", &st) == 0 && S_ISCHR(st.st_mode));
+}
+
+static int renamed, unlocked;
+
+/* In place of the C library's: what the writer calls.  Who sweeps at this moment finds the lock. */
+int rename(const char *from, const char *to) {
+    int fd = open(from, O_RDONLY | O_CLOEXEC);
+    renamed++;
+    unlocked += flock(fd, LOCK_EX | LOCK_NB) == 0;
+    close(fd);
+    return renameat(AT_FDCWD, from, AT_FDCWD, to);
+}
+
+Test(file, the_lock_is_held_until_the_file_has_its_name) {
+    char *path = path_of("a");
+    cr_assert(base_file_write(path, "old", 3, NULL) && base_file_write(path, "new", 3, NULL));
+    expect(path, "new");
+    cr_assert(renamed == 2 && unlocked == 0, "%d of %d", unlocked, renamed);
+    free(path);
 }
 
 /* After a call that failed the old contents are there and no other file is. */
