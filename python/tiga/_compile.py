@@ -5,6 +5,7 @@ import warnings
 from typing import NamedTuple, Optional, Tuple
 
 from . import _context, _errors, _jit, _lib, cache as _cache_module
+from ._function import Code
 from ._module import Module
 
 
@@ -122,13 +123,15 @@ def compile(source, /, *, file_name=None, cpu=None, opt_level=None, warnings_are
     if cache:
         options.cache = _cache_module._handle()
     handle, result = C.c_void_p(), C.c_void_p()
+    made = handle, _lib.lib.tiga_module_free
     outputs = C.byref(options), C.byref(handle), C.byref(result)
     try:
         if is_path:
-            _context.call(library.tiga_jit_file, _lib.encode_path(source), *outputs, path=source)
+            _context.make(made, library.tiga_jit_file, _lib.encode_path(source), *outputs, path=source)
         else:
             data = source.encode()
-            _context.call(library.tiga_jit_source, data, len(data), *outputs)
+            _context.make(made, library.tiga_jit_source, data, len(data), *outputs)
+        code = Code(handle)
     except ValueError as error:
         diagnostics, rendered = _diagnostics(library, result)
         raise (CompileError(rendered, diagnostics) if diagnostics else error) from None
@@ -136,7 +139,7 @@ def compile(source, /, *, file_name=None, cpu=None, opt_level=None, warnings_are
         diagnostics, _ = _diagnostics(library, result)  # warnings
     finally:
         library.tigac_result_free(result)
-    module = Module._take(handle)  # before a warning that somebody made an error
+    module = Module._of(code)  # before a warning that somebody made an error
     for d in diagnostics:
         warnings.warn(f"{d.file}:{d.line}:{d.column}: {d.text} [{d.id}]", CompileWarning, stacklevel=2)
     return module

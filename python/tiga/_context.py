@@ -155,3 +155,17 @@ def call(function, *arguments, path=None, keep=None):
     finally:
         _lib_.tiga_error_clear(context.pointer)
         _free.append(context)
+
+
+def make(made, function, *arguments, path=None, keep=None):
+    """call(function, ...) of one that makes something: made is where it puts that, a c_void_p, and what frees it.
+
+    A signal handler that raises as the call ends leaves nobody who could own it, so it is freed.
+    """
+    try:
+        call(function, *arguments, path=path, keep=keep)
+    except BaseException:
+        handle, free = made
+        if handle:
+            free(handle)
+        raise

@@ -77,5 +77,6 @@ class Module:
 def load(path):
     """The module in a file that tigac made (`tigac model.tg -o model.so`)."""
     handle = C.c_void_p()
-    _context.call(_lib_.tiga_module_load, _lib.encode_path(path), C.byref(handle), path=path)
+    _context.make((handle, _lib_.tiga_module_free), _lib_.tiga_module_load, _lib.encode_path(path), C.byref(handle),
+                  path=path)
     return Module._take(handle)

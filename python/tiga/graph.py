@@ -64,8 +64,9 @@ class Graph:
         if last != sources.shape[0]:
             raise ValueError(f"from_csr: offsets end with {last}, but there are {sources.shape[0]} sources")
         handle = C.c_void_p()
-        _context.call(_lib_.tiga_graph_from_csr, n_dst, n_src, offsets.pointer, sources.pointer or None,
-                      8 * sources.dtype.size, _COPY if copy else _BORROW, C.byref(handle), keep=(offsets, sources))
+        _context.make((handle, _lib_.tiga_graph_free), _lib_.tiga_graph_from_csr, n_dst, n_src, offsets.pointer,
+                      sources.pointer or None, 8 * sources.dtype.size, _COPY if copy else _BORROW, C.byref(handle),
+                      keep=(offsets, sources))
         return cls._take(handle, None if copy else (offsets, sources))
 
     @classmethod
@@ -82,8 +83,8 @@ class Graph:
         if dst.shape != src.shape:
             raise ValueError(f"from_coo: {dst.shape[0]} destinations, but {src.shape[0]} sources")
         handle = C.c_void_p()
-        _context.call(_lib_.tiga_graph_from_coo, n_dst, n_src, dst.shape[0], dst.pointer or None, src.pointer or None,
-                      C.byref(handle), keep=(dst, src))
+        _context.make((handle, _lib_.tiga_graph_free), _lib_.tiga_graph_from_coo, n_dst, n_src, dst.shape[0],
+                      dst.pointer or None, src.pointer or None, C.byref(handle), keep=(dst, src))
         return cls._take(handle)
 
     @classmethod
@@ -95,8 +96,8 @@ class Graph:
         """
         options = _lib.GraphFileOptions(C.sizeof(_lib.GraphFileOptions), None, None, bool(keep_edge_order))
         handle, values = C.c_void_p(), _Owned()
-        _context.call(_lib_.tiga_graph_read, _lib.encode_path(path), C.byref(options), C.byref(handle),
-                      C.byref(values.array), path=path)
+        _context.make((handle, _lib_.tiga_graph_free), _lib_.tiga_graph_read, _lib.encode_path(path), C.byref(options),
+                      C.byref(handle), C.byref(values.array), path=path)
         return cls._take(handle, values=values if values.array.data or values.array.owned else None)
 
     # ---- looking ----
@@ -282,7 +283,7 @@ def generate(kind, *, scale=None, edge_factor=None, nodes=None, degree=None, see
     if kind == "rmat" and numbers[0] > 62:
         raise ValueError(f"generate: argument 'scale' is {numbers[0]}: more nodes than any machine holds")
     handle = C.c_void_p()
-    _context.call(getattr(_lib_, "tiga_graph_" + kind), *numbers, C.byref(handle))
+    _context.make((handle, _lib_.tiga_graph_free), getattr(_lib_, "tiga_graph_" + kind), *numbers, C.byref(handle))
     return Graph._take(handle)
 
 

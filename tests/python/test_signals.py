@@ -74,6 +74,32 @@ print(stopped)
 """)
         self.assertEqual(out, "400\n", err)
 
+    def test_nothing_is_lost_that_a_call_made(self):
+        """A handler raises as the call ends: what it made has no owner, and is freed."""
+        out, err = child("""
+from array import array
+from tiga import _context
+def resident():
+    with open("/proc/self/statm") as f: return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+offsets, sources = array("q", range(0, 1600001, 8)), array("i", [0]) * 1600000
+ways = (lambda: tg.graph.generate("uniform", nodes=200000, degree=8),
+        lambda: tg.graph.Graph.from_csr(offsets, sources, copy=True))
+whole, begin = _context._run, resident()
+def late(*a):
+    status = whole(*a)
+    raise KeyboardInterrupt
+_context._run = late
+for k in range(40):
+    try:
+        ways[k % 2]()
+        print("not raised")
+    except KeyboardInterrupt:
+        pass
+grown = resident() - begin
+print("kept", grown < 100e6 or grown)  # 40 of 8 MB
+""")
+        self.assertEqual(out, "kept True\n", err)
+
     def test_handlers_run_and_decide(self):
         """Any signal, any handler: one that does not raise does not disturb the call; one that raises stops it."""
         out, err = child("""
