@@ -1,5 +1,5 @@
 // Glue to the Clang, LLVM and LLD 19 libraries (see drv_clang.h).  Holds no knowledge of Tiga but the flags its C is compiled
-// with; which passes the JIT runs says drv_codegen.cpp, the other C++ file.
+// with; which passes run at -O1 and -O2 says drv_codegen.cpp, the other C++ file.
 //
 // Bits: floating point contraction is off and every libm function is compiled as an unknown call (-fno-builtin-NAME), so
 // that LLVM neither folds it with the doubles of this process nor rewrites it (pow(2, x) to exp2(x)): what runs is libm's
@@ -282,9 +282,10 @@ class compiler {
     }
     // Optimises a module and writes it as an object, with the options of this compiler; from any thread.
     std::string emit(llvm::Module &m, llvm::SmallVectorImpl<char> &object) {
-        if (own_passes) {
+        unsigned level = clang.getCodeGenOpts().OptimizationLevel;
+        if (level == 1 || level == 2) {
             const clang::TargetOptions &t = clang.getTargetOpts();
-            return drv_codegen(m, {t.Triple, t.CPU, t.Features, int(clang.getCodeGenOpts().OptimizationLevel)}, object);
+            return drv_codegen(m, {t.Triple, t.CPU, t.Features, int(level)}, object);
         }
         std::string text;
         llvm::raw_string_ostream out(text);
@@ -297,9 +298,15 @@ class compiler {
                                  clang::Backend_EmitObj, files, std::make_unique<llvm::raw_svector_ostream>(object));
         return out.str();
     }
+    // From text to object; the answer is empty, or what went wrong.
+    std::string compile(llvm::SmallVectorImpl<char> &object) {
+        llvm::LLVMContext context;
+        clang::EmitLLVMOnlyAction action(&context);
+        clang.getCodeGenOpts().DisableLLVMPasses = true; // emit() runs them
+        return run(action) ? emit(*action.takeModule(), object) : explain();
+    }
     std::string explain() { return stream.str().empty() ? "clang failed without a message" : stream.str(); }
     clang::CompilerInstance clang;
-    bool own_passes = false; // those of drv_codegen.cpp instead of Clang's
 
   private:
     llvm::IntrusiveRefCntPtr<llvm::vfs::InMemoryFileSystem> files =
@@ -317,15 +324,17 @@ bool drv_clang_compile(const char *text, size_t n, const drv_clang_options *o, b
     std::string source(text, n);
     llvm::SmallVector<char, 0> bytes;
     compiler c(source, clang_arguments(source, o, std::string("/") + o->name));
-    c.clang.setOutputStream(std::make_unique<llvm::raw_svector_ostream>(bytes));
-    clang::EmitObjAction object;
-    clang::EmitLLVMAction ir;
-    if (!c.run(o->kind == DRV_CLANG_OBJECT ? static_cast<clang::FrontendAction &>(object) : ir)) {
-        put(err, c.explain());
-        return false;
+    std::string why;
+    if (o->kind == DRV_CLANG_OBJECT) {
+        why = c.compile(bytes);
+    } else {
+        c.clang.setOutputStream(std::make_unique<llvm::raw_svector_ostream>(bytes));
+        clang::EmitLLVMAction ir;
+        why = c.run(ir) ? "" : c.explain();
     }
+    put(err, why);
     base_str_add_n(out, bytes.data(), bytes.size());
-    return !out->failed;
+    return why.empty() && !out->failed;
 }
 
 // ---- C to two objects, on two threads ------------------------------------------------------------------------------
@@ -649,14 +658,8 @@ namespace {
 // The answer is empty, or what went wrong.
 std::string compile_text(const drv_bytes &text, const drv_clang_options *o, object_bytes &object) {
     std::string source(text.data, text.n);
-    llvm::LLVMContext context;
     compiler c(source, clang_arguments(source, o, std::string("/") + o->name, /*unwind=*/false));
-    c.clang.getCodeGenOpts().DisableLLVMPasses = true;
-    c.own_passes = o->opt_level == 1 || o->opt_level == 2;
-    clang::EmitLLVMOnlyAction action(&context);
-    if (!c.run(action))
-        return c.explain();
-    return c.emit(*action.takeModule(), object);
+    return c.compile(object);
 }
 
 } // namespace

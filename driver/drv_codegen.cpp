@@ -1,4 +1,4 @@
-// From a module of LLVM's to an object, for the JIT: few of the passes that Clang would run.
+// From a module of LLVM's to an object at -O1 and -O2: few of the passes that Clang would run.
 //
 // Kernels come in vectors, unrolled, and with their loops in the order they are to run, so most of -O2 finds nothing in
 // them.  What is left to do: helpers are inlined, values live in registers, what does not change leaves the loops.  The

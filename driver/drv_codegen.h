@@ -1,4 +1,4 @@
-// LLVM modules to objects for the JIT, with passes chosen for what Tiga emits; for the C++ files of this folder.
+// LLVM modules to objects, with passes chosen for what Tiga emits; for the C++ files of this folder.
 #ifndef DRV_CODEGEN_H
 #define DRV_CODEGEN_H
 
