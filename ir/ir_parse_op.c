@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_ARGS 1024
 #define MAX_NUMBER 65536 /* of a value in a short text; a long one may count as far as it has bytes */
 
 typedef struct draft {
@@ -14,8 +13,8 @@ typedef struct draft {
     bool has_number, has_value;
     uint32_t number;
     ir_opcode code;
-    ir_id args[MAX_ARGS];
-    size_t n_args;
+    ir_id *args; /* as many as the text has */
+    size_t n_args, cap_args;
     ir_token value; /* of {value = ...}: read when the type is known */
 } draft;
 
@@ -53,11 +52,7 @@ static bool parse_operand(ir_parser *p, draft *d) {
         ir_parse_error(p, "E0905", p->token.span, "%%%u is not defined before its use", number);
         return false;
     }
-    if (d->n_args == MAX_ARGS) {
-        ir_parse_error(p, "E0909", p->token.span, "more than %d operands", MAX_ARGS);
-        return false;
-    }
-    d->args[d->n_args++] = p->ids[number];
+    base_push(p->m->arena, d->args, d->n_args, d->cap_args, p->ids[number]);
     ir_parse_next(p);
     return true;
 }

@@ -338,7 +338,7 @@ static void take_result(const tensor_plan *p, tiga_tensor *x, tensor_buffer **ma
     x->how = *how;
 }
 
-tiga_status tensor_run(tiga_tensors *ts, tiga_tensor *const *roots, size_t n_roots, bool *moves) {
+static tiga_status run_some(tiga_tensors *ts, tiga_tensor *const *roots, size_t n_roots, bool *moves) {
     tensor_plan p;
     binding b;
     tiga_tensor_execution how;
@@ -363,6 +363,14 @@ tiga_status tensor_run(tiga_tensors *ts, tiga_tensor *const *roots, size_t n_roo
         tiga_tensor_free(roots[i]);
     binding_fini(&b);
     tensor_plan_fini(&p);
+    return status;
+}
+
+tiga_status tensor_run(tiga_tensors *ts, tiga_tensor *const *roots, size_t n_roots, bool *moves) {
+    enum { MOST_RESULTS = 1000 }; /* of one program: beyond, it is the names of sizes, and the compiler, that grow too large */
+    tiga_status status = TIGA_OK;
+    for (size_t i = 0; i < n_roots && status == TIGA_OK; i += MOST_RESULTS)
+        status = run_some(ts, roots + i, n_roots - i < MOST_RESULTS ? n_roots - i : MOST_RESULTS, moves);
     return status;
 }
 

@@ -195,3 +195,35 @@ Test(tensor_values, seven_axes) { /* an expression gets a seventh by a movement,
     expect(b, want, 64, "of a value that is there");
     FREE(x, y, inner, lead, back, b);
 }
+
+/* More results, and more operands, than anybody writes down. */
+static void crowd(void) {
+    enum { N = 2100 };
+    static tiga_tensor *x[N], *y[N], *g[N];
+    for (int round = 0; round < 3; round++) {
+        tiga_tensor *joined, *sum = num(h, 0);
+        for (int i = 0; i < N; i++) {
+            x[i] = filled(h, SHAPE(1), i);
+            y[i] = op2(h, "mul", x[i], x[i]);
+            tiga_tensor *next = op2(h, "add", sum, y[i]);
+            FREE(sum);
+            sum = next;
+        }
+        tiga_tensor *loss = fold(h, "sum", sum, 1, 0);
+        OK(tiga_tensor_grad(loss, x, N, 0, g));
+        if (round == 1)
+            OK(tiga_tensor_realize(y, N));
+        OK(tiga_tensor_concat(y, N, 0, &joined));
+        for (int i = 0; i < N; i++) {
+            float v = f32_of(h, x[i])[0];
+            cr_assert_eq(f32_of(h, joined)[i], v * v, "round %d: value %d", round, i);
+            if (i == 0 || i == N - 1)
+                cr_assert_eq(f32_of(h, g[i])[0], 2 * v, "round %d: gradient %d", round, i);
+        }
+        for (int i = 0; i < N; i++)
+            FREE(x[i], y[i], g[i]);
+        FREE(sum, loss, joined);
+    }
+}
+Test(tensor_values, crowd_interpreted, .init = interpreted) { crowd(); }
+Test(tensor_values, crowd_compiled, .timeout = 300) { crowd(); }
