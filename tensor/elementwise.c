@@ -267,11 +267,22 @@ static const struct {
                  {"elu", 1, 2, elu},           {"gelu", 1, 1, gelu},   {"silu", 1, 1, silu},
                  {"softplus", 1, 1, softplus}, {"rsqrt", 1, 1, rsqrt}, {"clamp", 3, 3, clamp}};
 
+/* What a number as the first operand becomes: as the others; with numbers only, f32, or i64 where the formula has it so. */
+static int32_t first_dtype(size_t at, tiga_tensor *const *args, int n) {
+    bool whole = (composite[at].make == relu || composite[at].make == clamp) && args[0]->dtype == TIGA_I64;
+    for (int i = 1; i < n; i++) {
+        if (!args[i]->weak)
+            return args[i]->dtype;
+        whole &= args[i]->dtype == TIGA_I64;
+    }
+    return whole ? TIGA_I64 : TIGA_F32;
+}
+
 static tiga_status run_composite(size_t at, tiga_tensor *const *args, int n, tiga_tensor **out) {
     calc c = {.ts = args[0]->ts};
     tiga_tensor *in = args[0], *wide = NULL;
-    if (in->weak) { /* a number alone */
-        c.status = tensor_adopt(in, TIGA_F32, &wide);
+    if (in->weak) {
+        c.status = tensor_adopt(in, first_dtype(at, args, n), &wide);
         in = wide;
     }
     tiga_tensor *list[3] = {in, n > 1 ? args[1] : NULL, n > 2 ? args[2] : NULL};

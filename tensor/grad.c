@@ -368,6 +368,11 @@ tiga_status tiga_tensor_watch(tiga_tensor *x, tiga_tensor **out) {
     tiga_tensors *ts = out ? tensor_home_of(&x, 1, "tiga_tensor_watch") : NULL;
     if (!ts)
         return TIGA_E_ARGUMENT;
+    if (x->weak) {
+        tiga_tensor *settled;
+        tiga_status settling = tensor_settle(x, &settled);
+        return settling == TIGA_OK ? tensor_give(tiga_tensor_watch(settled, out), settled) : settling;
+    }
     tiga_status status = tiga_tensor_realize(&x, 1);
     if (status != TIGA_OK)
         return status;

@@ -93,13 +93,6 @@ static tiga_tensor *number(tiga_tensors *ts, int32_t dtype, double v) {
     return x;
 }
 
-tiga_tensor *tensor_number_like(tiga_tensors *ts, int32_t dtype, double v) {
-    tiga_tensor *x = number(ts, dtype, v);
-    if (x)
-        x->constant = true;
-    return x;
-}
-
 tiga_status tiga_tensor_number(tiga_tensors *ts, double value, tiga_tensor **out) {
     if (!complete(ts, ts, out, "tiga_tensor_number"))
         return TIGA_E_ARGUMENT;
@@ -131,6 +124,13 @@ tiga_status tensor_adopt(const tiga_tensor *n, int32_t dtype, tiga_tensor **out)
     if (!*out)
         return TIGA_E_MEMORY;
     (*out)->constant = n->constant;
+    return TIGA_OK;
+}
+
+tiga_status tensor_settle(tiga_tensor *x, tiga_tensor **out) {
+    if (x->weak)
+        return tensor_adopt(x, x->dtype == TIGA_I64 ? TIGA_I64 : TIGA_F32, out);
+    *out = tiga_tensor_retain(x);
     return TIGA_OK;
 }
 

@@ -367,7 +367,9 @@ static tiga_status run_some(tiga_tensors *ts, tiga_tensor *const *roots, size_t 
 }
 
 tiga_status tensor_run(tiga_tensors *ts, tiga_tensor *const *roots, size_t n_roots, bool *moves) {
-    enum { MOST_RESULTS = 1000 }; /* of one program: beyond, it is the names of sizes, and the compiler, that grow too large */
+    enum {
+        MOST_RESULTS = 1000
+    }; /* of one program: beyond, it is the names of sizes, and the compiler, that grow too large */
     tiga_status status = TIGA_OK;
     for (size_t i = 0; i < n_roots && status == TIGA_OK; i += MOST_RESULTS)
         status = run_some(ts, roots + i, n_roots - i < MOST_RESULTS ? n_roots - i : MOST_RESULTS, moves);

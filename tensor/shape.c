@@ -91,6 +91,11 @@ tiga_status tensor_view_of(tensor_move code, tiga_tensor *x, int32_t rank, const
     static const int64_t none[3];
     bool copy = true;
     attr = attr ? attr : none;
+    if (x->weak) {
+        tiga_tensor *settled;
+        tiga_status status = tensor_settle(x, &settled);
+        return status == TIGA_OK ? tensor_give(tensor_view_of(code, settled, rank, shape, attr, out), settled) : status;
+    }
     if (x->kind == TENSOR_REAL)
         *out = real_view(code, x, rank, shape, attr, &copy);
     if (copy) {
@@ -259,6 +264,11 @@ tiga_status tiga_tensor_broadcast(tiga_tensor *x, int32_t rank, const int64_t *s
         fits = x->shape[i] == 1 || x->shape[i] == shape[rank - x->rank + i];
     if (!fits)
         return tensor_fail(ts, TIGA_E_TYPE, "broadcast: a tensor of %d axes does not stretch to that shape", x->rank);
+    if (x->weak) {
+        tiga_tensor *settled;
+        tiga_status status = tensor_settle(x, &settled);
+        return status == TIGA_OK ? tensor_give(tiga_tensor_broadcast(settled, rank, shape, out), settled) : status;
+    }
     if (x->kind == TENSOR_REAL) {
         *out = real_broadcast(x, rank, shape);
         return *out ? TIGA_OK : TIGA_E_MEMORY;

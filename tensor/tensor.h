@@ -148,8 +148,8 @@ tiga_status tensor_give(tiga_status status, tiga_tensor *temporary);
 
 /* ---- make.c ---- */
 tiga_tensor *tensor_literal(tiga_tensors *ts, int32_t dtype, int32_t rank, const int64_t *shape, ir_scalar_value v);
-tiga_tensor *tensor_number_like(tiga_tensors *ts, int32_t dtype, double v); /* a constant of programs */
 tiga_status tensor_adopt(const tiga_tensor *number, int32_t dtype, tiga_tensor **out); /* weak to an element type */
+tiga_status tensor_settle(tiga_tensor *x, tiga_tensor **out); /* x; a number that nothing gives a type: f32, or i64 */
 
 /* ---- elementwise.c ---- */
 /* An axis of the result repeats one element when it does in every operand that has it. */

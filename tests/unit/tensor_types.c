@@ -24,6 +24,10 @@ static tiga_tensor *cast(tiga_tensor *x, int32_t dtype) {
             tiga_tensor_free(free_[free_i_]);                                                                          \
     } while (0)
 
+static bool is_whole(int32_t dtype) {
+    return dtype == TIGA_I32 || dtype == TIGA_I64 || dtype == TIGA_I8 || dtype == TIGA_U8;
+}
+
 Test(tensor_types, numbers_adopt) {
     static const int32_t types[] = {TIGA_F32, TIGA_F64, TIGA_I32,  TIGA_I64, TIGA_I8,
                                     TIGA_U8,  TIGA_F16, TIGA_BF16, TIGA_C64, TIGA_C128};
@@ -32,10 +36,16 @@ Test(tensor_types, numbers_adopt) {
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         tiga_tensor *t = cast(x, types[i]), *sum = op2(h, "add", t, two), *back = op2(h, "mul", two, sum);
         cr_assert_eq(tiga_tensor_dtype(back), types[i]);
-        OK(tiga_tensor_realize(&back, 1));
+        tiga_tensor *part =
+            types[i] == TIGA_C64 || types[i] == TIGA_C128 ? op1(h, "real", back) : tiga_tensor_retain(back);
+        tiga_tensor *value = cast(part, TIGA_F64);
+        double v[3];
+        OK(tiga_tensor_copy_to(value, v, sizeof v));
+        for (int k = 0; k < 3; k++)
+            cr_assert_eq(v[k], 2 * ((is_whole(types[i]) ? trunc(f32_of(h, x)[k]) : f32_of(h, x)[k]) + 2));
+        FREE(part, value);
         tiga_tensor *args[] = {t, half};
-        bool whole = types[i] == TIGA_I32 || types[i] == TIGA_I64 || types[i] == TIGA_I8 || types[i] == TIGA_U8;
-        if (whole)
+        if (is_whole(types[i]))
             FAILS(tiga_tensor_op("add", args, 2, &y), TIGA_E_TYPE, "0.5 is no");
         else {
             OK(tiga_tensor_op("add", args, 2, &y));
@@ -50,6 +60,74 @@ Test(tensor_types, numbers_adopt) {
     cr_assert_eq(f32_of(h, alone)[0], 1);
     cr_assert_eq(f32_of(h, root)[0], sqrtf(2));
     FREE(x, two, half, alone, whole, root);
+}
+
+static double first_of(tiga_tensor *x) {
+    tiga_tensor *wide = cast(x, TIGA_F64);
+    const tiga_array *a;
+    OK(tiga_tensor_data(wide, &a));
+    double v = *(const double *)a->data;
+    FREE(wide);
+    return v;
+}
+
+Test(tensor_types, numbers_stay_numbers) { /* when looked at; a watched, reshaped or broadcast one is f32, or i64 */
+    tiga_tensor *half = num(h, 0.5), *two, *x = filled(h, SHAPE(3), 1), *y, *made[4];
+    const tiga_array *a;
+    OK(tiga_tensor_integer(h->ts, 2, &two));
+    for (int i = 0; i < 2; i++) {
+        OK(tiga_tensor_data(half, &a));
+        cr_assert(a->dtype == TIGA_F64 && *(const double *)a->data == 0.5);
+        OK(tiga_tensor_data(two, &a));
+        cr_assert(a->dtype == TIGA_I64 && *(const int64_t *)a->data == 2);
+        y = op2(h, "mul", half, x);
+        cr_assert_eq(tiga_tensor_dtype(y), TIGA_F32);
+        cr_assert_eq(f32_of(h, y)[2], f32_of(h, x)[2] / 2);
+        FREE(y);
+        y = op2(h, "mul", two, x);
+        cr_assert_eq(f32_of(h, y)[2], f32_of(h, x)[2] * 2);
+        FREE(y);
+    }
+    OK(tiga_tensor_watch(half, &made[0]));
+    OK(tiga_tensor_reshape(half, SHAPE(1), &made[1]));
+    OK(tiga_tensor_broadcast(half, SHAPE(3), &made[2]));
+    OK(tiga_tensor_broadcast(two, SHAPE(3), &made[3]));
+    cr_assert_eq(tiga_tensor_dtype(made[3]), TIGA_I64);
+    for (int i = 0; i < 3; i++) {
+        y = op2(h, "mul", made[i], x);
+        cr_assert_eq(f32_of(h, y)[2], f32_of(h, x)[2] / 2);
+        FREE(y);
+    }
+    FREE(half, two, x, made[0], made[1], made[2], made[3]);
+}
+
+Test(tensor_types, numbers_come_first) {
+    tiga_tensor *five, *real = num(h, 2.5), *one, *x = filled(h, SHAPE(3), 1), *lo = cast(x, TIGA_F64), *y;
+    OK(tiga_tensor_integer(h->ts, 5, &five));
+    OK(tiga_tensor_integer(h->ts, 1, &one));
+    const struct {
+        const char *name;
+        tiga_tensor *args[3];
+        int n;
+        int32_t dtype;
+        double want;
+    } all[] = {{"clamp", {five, lo, lo}, 3, TIGA_F64, first_of(lo)},
+               {"clamp", {real, lo, five}, 3, TIGA_F64, 2.5},
+               {"clamp", {real, five, lo}, 3, TIGA_F64, first_of(lo)},
+               {"clamp", {five, one, one}, 3, TIGA_I64, 1},
+               {"clamp", {five, one, real}, 3, TIGA_F32, 2.5},
+               {"elu", {five, lo}, 2, TIGA_F64, 5},
+               {"leaky_relu", {five, lo}, 2, TIGA_F64, 5},
+               {"relu", {five}, 1, TIGA_I64, 5},
+               {"relu", {real}, 1, TIGA_F32, 2.5},
+               {"rsqrt", {one}, 1, TIGA_F32, 1}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        OK(tiga_tensor_op(all[i].name, all[i].args, all[i].n, &y));
+        cr_assert_eq(tiga_tensor_dtype(y), all[i].dtype, "%zu: %s", i, all[i].name);
+        cr_assert_eq(first_of(y), all[i].want, "%zu: %s: %g", i, all[i].name, first_of(y));
+        FREE(y);
+    }
+    FREE(five, real, one, x, lo);
 }
 
 Test(tensor_types, halves_round_after_every_operation) {
@@ -218,7 +296,7 @@ Test(tensor_types, long_chain) { /* neither building, running nor freeing goes d
         tiga_tensor_free(y);
         y = next;
     }
-    cr_assert_float_eq(f32_of(h, y)[0], f32_of(h, x)[0] + LENGTH, 1);
+    cr_assert_eq(f32_of(h, y)[0], f32_of(h, x)[0] + LENGTH); /* eighths: exact */
     FREE(x, one, y);
     tiga_tensor *z = filled(h, SHAPE(4), 1);
     for (int i = 0; i < 200000; i++) {
