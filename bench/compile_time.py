@@ -69,7 +69,7 @@ def switches(n):
     body.append("    }")
     for i in range(n // 4, n - 1, 2):
         body += [f"    if sum(y) > {i}.0 {{", f"        y = step{i}(g, x = y, w = w, h = x)", "    } else {",
-                 f"        y = step{i + 1}(g, x = y, w = w, h = x)", "    }"] if i % 4 == 0 else [
+                 f"        y = step{i + 1}(g, x = y, w = w, h = x)", "    }"] if (i - n // 4) % 4 == 0 else [
                      f"    y = step{i}(g, x = y, w = w, h = x)", f"    y = step{i + 1}(g, x = y, w = w, h = y)"]
     head = "program net(g: graph, x: f32[g.dst, F], w: f32[g.edge]) -> f32[g.dst, F] {"
     return "".join(map(kernel, range(n))) + "\n".join([head] + body + ["    return y", "}", ""])

@@ -128,7 +128,7 @@ static double at(const void *p, int type, size_t i) {
 static void compare(const function *f, int type, const void *ours, const void *theirs) {
     for (size_t i = 0; i < (size_t)ROWS * F; i++) {
         double a = at(ours, type, i), b = at(theirs, type, i);
-        if (fabs(a - b) > (type ? 1e-12 : 1e-4) * (fabs(b) + 1)) {
+        if (a != b && !(fabs(a - b) <= (type ? 1e-12 : 1e-4) * (fabs(b) + 1))) { /* NaN is not near anything */
             fprintf(stderr, "bench_math: %s: %g, not %g\n", f->name, a, b);
             exit(1);
         }
