@@ -3,12 +3,6 @@
 
 #include <string.h>
 
-static tiga_tensors *begin(tiga_tensor *x, tiga_tensor **out, const char *who) {
-    if (out)
-        *out = NULL;
-    return out ? tensor_home_of(&x, 1, who) : NULL;
-}
-
 /* 16-bit floats are computed with in f32. */
 static tiga_status widened(tiga_tensor *x, tiga_tensor **out) {
     if (ir_dtype_is_half((ir_dtype)x->dtype) || x->weak)
@@ -44,6 +38,8 @@ static tiga_status fold_node(tiga_tensor *x, ir_kind kind, uint32_t axes, int ke
             continue;
         shape[rank++] = folded ? 1 : x->shape[i];
     }
+    if (tensor_count(x->dtype, rank, shape) < 0) /* the axis of size 0 has gone */
+        return tensor_fail(x->ts, TIGA_E_ARGUMENT, "%s: the result is larger than any memory", ir_kind_text(kind));
     *out = tensor_node(TENSOR_COMPUTE, IR_FOLD, x->dtype, rank, shape, &x, 1);
     if (!*out)
         return TIGA_E_MEMORY;
@@ -146,6 +142,10 @@ static tiga_status fold_wide(tiga_tensor *x, ir_kind kind, uint32_t axes, int ke
     if (!defined)
         return tensor_fail(x->ts, TIGA_E_TYPE, "%s is not defined on %s", ir_kind_text(kind),
                            tiga_dtype_text(x->dtype));
+    if (!axes) {
+        *out = tiga_tensor_retain(x);
+        return TIGA_OK;
+    }
     tiga_status status = fold_kind(x, primitive, axes, keep, kind == IR_KIND_MEAN ? &sum : out);
     return sum ? tensor_give(divide_by_count(sum, x, axes, out), sum) : status;
 }
@@ -153,7 +153,7 @@ static tiga_status fold_wide(tiga_tensor *x, ir_kind kind, uint32_t axes, int ke
 tiga_status tiga_tensor_fold(tiga_tensor *x, const char *name, uint32_t axes, int keep, tiga_tensor **out) {
     size_t at = 0, n = sizeof folds / sizeof *folds;
     tiga_tensor *wide = NULL, *r = NULL;
-    tiga_tensors *ts = name ? begin(x, out, "fold") : NULL;
+    tiga_tensors *ts = name ? tensor_begin(x, out, "fold") : NULL;
     if (!ts)
         return TIGA_E_ARGUMENT;
     while (at < n && strcmp(folds[at].name, name) != 0)
@@ -164,18 +164,18 @@ tiga_status tiga_tensor_fold(tiga_tensor *x, const char *name, uint32_t axes, in
         axes = (1u << x->rank) - 1;
     if (axes >> x->rank)
         return tensor_fail(ts, TIGA_E_ARGUMENT, "%s: an axis that a tensor of %d axes does not have", name, x->rank);
-    if (x->rank > IR_MAX_RANK && x->shape[0] != 1)
+    if (tensor_arithmetic_rank(x->rank, x->shape) > IR_MAX_RANK)
         return tensor_fail(ts, TIGA_E_UNSUPPORTED, "%s: arithmetic has at most %d axes", name, IR_MAX_RANK);
     tiga_status status = widened(x, &wide);
     if (status != TIGA_OK)
         return status;
-    status = axes ? fold_wide(wide, folds[at].kind, axes, keep, &r) : (r = tiga_tensor_retain(wide), TIGA_OK);
+    status = fold_wide(wide, folds[at].kind, axes, keep, &r);
     return tensor_give(narrowed(status, r, x->dtype, out), wide);
 }
 
 tiga_status tiga_tensor_cumsum(tiga_tensor *x, int axis, int reverse, tiga_tensor **out) {
     tiga_tensor *wide = NULL, *r = NULL;
-    tiga_tensors *ts = begin(x, out, "cumsum");
+    tiga_tensors *ts = tensor_begin(x, out, "cumsum");
     if (!ts || !tensor_axis(x, "cumsum", &axis))
         return TIGA_E_ARGUMENT;
     tiga_status status = widened(x, &wide);
@@ -227,6 +227,8 @@ static tiga_status matmul_node(tiga_tensor *a, tiga_tensor *b, tiga_tensor **out
     int64_t shape[TENSOR_MAX_RANK];
     memcpy(shape, a->shape, sizeof shape);
     shape[a->rank - 1] = b->shape[1];
+    if (tensor_count(a->dtype, a->rank, shape) < 0)
+        return tensor_fail(a->ts, TIGA_E_ARGUMENT, "matmul: the result is larger than any memory");
     tiga_status status = tensor_expand(a, &fa);
     if (status == TIGA_OK)
         status = tensor_expand(b, &fb);
@@ -267,7 +269,7 @@ static tiga_status matmul_wide(tiga_tensor *a, tiga_tensor *b, tiga_tensor **out
         tiga_status status = tensor_newaxis(a, 1, &ra);
         return status == TIGA_OK ? tensor_give(sum_of_products(ra, b, -2, out), ra) : status;
     }
-    bool small = a->rank > IR_MAX_RANK || ka == 1 || !is_matrix(a);
+    bool small = tensor_arithmetic_rank(a->rank, a->shape) > IR_MAX_RANK || ka == 1 || !is_matrix(a);
     return b->rank == 2 && !small ? matmul_node(a, b, out) : stacked(a, b, out);
 }
 
@@ -310,7 +312,7 @@ static tiga_status softmax_wide(tiga_tensor *x, uint32_t axes, tiga_tensor **out
 
 tiga_status tiga_tensor_softmax(tiga_tensor *x, int axis, tiga_tensor **out) {
     tiga_tensor *wide = NULL, *r = NULL;
-    if (!begin(x, out, "softmax") || !tensor_axis(x, "softmax", &axis))
+    if (!tensor_begin(x, out, "softmax") || !tensor_axis(x, "softmax", &axis))
         return TIGA_E_ARGUMENT;
     tiga_status status = widened(x, &wide);
     if (status == TIGA_OK)
@@ -360,7 +362,7 @@ static tiga_status then(ir_opcode code, tiga_tensor **x, tiga_tensor *y) {
 tiga_status tiga_tensor_layer_norm(tiga_tensor *x, tiga_tensor *weight, tiga_tensor *bias, double eps,
                                    tiga_tensor **out) {
     tiga_tensor *wide = NULL, *r = NULL, *next = NULL;
-    tiga_tensors *ts = begin(x, out, "layer_norm");
+    tiga_tensors *ts = tensor_begin(x, out, "layer_norm");
     if (!ts)
         return TIGA_E_ARGUMENT;
     if (!x->rank || !(ir_dtype_is_float((ir_dtype)x->dtype) || ir_dtype_is_half((ir_dtype)x->dtype)))
@@ -383,7 +385,7 @@ tiga_status tiga_tensor_layer_norm(tiga_tensor *x, tiga_tensor *weight, tiga_ten
 
 tiga_status tiga_tensor_one_hot(tiga_tensor *index, int64_t n, int32_t dtype, tiga_tensor **out) {
     tiga_tensor *wide = NULL, *column = NULL, *all = NULL, *hit = NULL;
-    tiga_tensors *ts = begin(index, out, "one_hot");
+    tiga_tensors *ts = tensor_begin(index, out, "one_hot");
     if (!ts)
         return TIGA_E_ARGUMENT;
     if (!ir_dtype_is_int((ir_dtype)index->dtype) || n < 0)

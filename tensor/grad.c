@@ -16,7 +16,7 @@ typedef struct grad {
     tiga_tensors *ts;
     tensor_list list;   /* what the loss depends on, operands first */
     bool *active;       /* [list.n]: depends on something asked for, by a way that has derivatives */
-    int *wrt;           /* [list.n]: 1 + which of those asked for it is */
+    bool *wrt;          /* [list.n]: asked for */
     tiga_tensor **map;  /* [list.n]: what stands for it, one owner */
     tiga_tensor **ct;   /* [list.n]: cotangents of movements and of what is asked for */
     tiga_status status;
@@ -25,7 +25,7 @@ typedef struct grad {
 static bool has_gradient(const tiga_tensor *x) { return ir_dtype_has_gradient((ir_dtype)x->dtype); }
 static bool has_origin(const tiga_tensor *x) { return x->n_args > 0; }
 static bool is_cut(const tiga_tensor *x) { return x->n_args > 0 && !x->computed; }
-static bool is_pending(const tiga_tensor *x) { return x->kind == TENSOR_COMPUTE; }
+static bool is_expression(const tiga_tensor *x) { return x->kind == TENSOR_COMPUTE; }
 
 /* ---- forwards ---- */
 static void mark(grad *g, tiga_tensor *const *wrt, int n) {
@@ -33,7 +33,7 @@ static void mark(grad *g, tiga_tensor *const *wrt, int n) {
         g->list.v[i]->slot = (uint32_t)i + 1;
     for (int i = 0; i < n; i++)
         if (wrt[i]->slot) {
-            g->wrt[wrt[i]->slot - 1] = i + 1;
+            g->wrt[wrt[i]->slot - 1] = true;
             g->active[wrt[i]->slot - 1] = true;
         }
     for (size_t i = 0; i < g->list.n; i++) {
@@ -119,7 +119,7 @@ static tiga_tensor *member(tiga_tensor *tuple, const tiga_tensor *like, int64_t 
 /* GRAD of `outputs` (stand-ins) with respect to all targets below them. */
 static void spread(grad *g, tiga_tensor *const *outputs, tiga_tensor *const *cts, size_t n) {
     tensor_list below = {0}, args = {0};
-    bool ok = tensor_postorder(g->ts, outputs, n, is_pending, &below);
+    bool ok = tensor_postorder(g->ts, outputs, n, is_expression, &below);
     for (size_t i = 0; ok && i < 2 * n; i++)
         ok = tensor_list_add(&args, i < n ? outputs[i] : cts[i - n]);
     for (size_t i = 0; ok && i < below.n; i++)
@@ -223,7 +223,7 @@ static void give_operand(grad *g, const tiga_tensor *x, uint32_t k, tensor_list 
     if (g->status != TIGA_OK)
         return;
     tiga_tensor *y = g->map[a->slot - 1];
-    if (!is_pending(y)) {
+    if (!is_expression(y)) {
         accumulate(g, a->slot, c);
     } else if (!tensor_list_add(outputs, y) || !tensor_list_add(cts, c)) {
         tiga_tensor_free(c);
@@ -248,7 +248,7 @@ static void sweep(grad *g, tiga_tensor *loss) {
     g->status = tiga_tensor_full(g->ts, loss->dtype, loss->rank, loss->shape, 1, &one);
     if (g->status != TIGA_OK)
         return;
-    if (is_pending(y)) {
+    if (is_expression(y)) {
         spread(g, &y, &one, 1);
         tiga_tensor_free(one);
     } else {

@@ -167,7 +167,7 @@ static void run_place(tiga_tensor *x, char *to) {
     tiga_tensor dense = *x;
     tensor_dense_strides(&dense);
     memcpy(strides, dense.strides, sizeof strides);
-    strides[x->attr[0]] *= x->attr[2];
+    strides[x->attr[0]] = tensor_times(strides[x->attr[0]], x->attr[2]);
     memset(to, 0, (size_t)bytes_of(x));
     copy(a->rank, a->shape, to + x->attr[1] * dense.strides[x->attr[0]] * bytes, strides, tensor_memory(a), a->strides,
          bytes);

@@ -234,12 +234,20 @@ tiga_tensors *tensor_home_of(tiga_tensor *const *xs, int n, const char *who) {
     return NULL;
 }
 
+tiga_tensors *tensor_begin(tiga_tensor *x, tiga_tensor **out, const char *who) {
+    if (out)
+        *out = NULL;
+    return out ? tensor_home_of(&x, 1, who) : NULL;
+}
+
+/* Of no elements: 1, because the products may be too large, and 0 would be an axis that repeats. */
 void tensor_dense_strides(tiga_tensor *x) {
+    bool empty = tiga_tensor_size(x) == 0;
     int64_t step = 1;
     x->stretch = 0;
     for (int i = x->rank; i-- > 0;) {
         x->strides[i] = step;
-        step *= x->shape[i] > 0 ? x->shape[i] : 1;
+        step *= empty ? 1 : x->shape[i];
     }
 }
 
@@ -247,9 +255,9 @@ bool tensor_is_dense(const tiga_tensor *x) {
     int64_t step = 1;
     if (x->literal)
         return tiga_tensor_size(x) == 1;
+    if (tiga_tensor_size(x) == 0)
+        return true;
     for (int i = x->rank; i-- > 0;) {
-        if (x->shape[i] == 0)
-            return true;
         if (x->shape[i] > 1 && x->strides[i] != step)
             return false;
         step *= x->shape[i];

@@ -141,7 +141,7 @@ static int64_t packed_strides(const tensor_plan *p, const tiga_tensor *x, int64_
     int64_t n = 1;
     for (int i = x->rank; i-- > 0;) {
         strides[i] = axes[i] ? n : 0;
-        n *= axes[i] ? x->shape[i] : 1;
+        n = tensor_times(n, axes[i] ? x->shape[i] : 1);
     }
     return n;
 }
@@ -185,7 +185,7 @@ static void program_shape(const tensor_plan *p, const tiga_tensor *x, tiga_array
     uint32_t lead = tensor_plan_lead(p, x);
     for (uint32_t i = lead; i < x->rank; i++) {
         int64_t extent = axes[i] ? x->shape[i] : 1;
-        n *= extent;
+        n = tensor_times(n, extent);
         if (!p->flat)
             a->shape[i - lead] = extent;
     }

@@ -4,12 +4,6 @@
 
 #include <string.h>
 
-static tiga_tensors *begin(tiga_tensor *x, tiga_tensor **out, const char *who) {
-    if (out)
-        *out = NULL;
-    return out ? tensor_home_of(&x, 1, who) : NULL;
-}
-
 /* ---- views of what is there ---- */
 /* Strides of the same elements in another shape; false: they do not lie so.  Groups of axes with equal products are
  * matched; each group must be one run in memory. */
@@ -57,8 +51,8 @@ static bool view_strides(tensor_move code, const tiga_tensor *x, const int64_t *
     for (int i = 0; i < v->rank; i++)
         v->strides[i] = x->strides[code == MOVE_PERMUTE ? attr[0] >> 4 * i & 15 : i];
     if (code == MOVE_SLICE) {
-        v->offset += attr[1] * x->strides[attr[0]];
-        v->strides[attr[0]] *= attr[2];
+        v->offset += tiga_tensor_size(v) ? attr[1] * x->strides[attr[0]] : 0;
+        v->strides[attr[0]] *= v->shape[attr[0]] > 1 ? attr[2] : 1; /* the step to what is not there may be any */
     }
     return true;
 }
@@ -170,7 +164,7 @@ static bool complete_shape(const tiga_tensor *x, int32_t rank, const int64_t *gi
 tiga_status tiga_tensor_reshape(tiga_tensor *x, int32_t rank, const int64_t *given, tiga_tensor **out) {
     int64_t shape[TENSOR_MAX_RANK];
     uint8_t stretch;
-    tiga_tensors *ts = begin(x, out, "reshape");
+    tiga_tensors *ts = tensor_begin(x, out, "reshape");
     if (!ts)
         return TIGA_E_ARGUMENT;
     if (rank < 0 || rank > TENSOR_MAX_RANK || (rank && !given))
@@ -201,7 +195,7 @@ tiga_status tensor_newaxis(tiga_tensor *x, int axis, tiga_tensor **out) {
 
 /* ---- permute, slice ---- */
 tiga_status tiga_tensor_permute(tiga_tensor *x, const int32_t *order, tiga_tensor **out) {
-    tiga_tensors *ts = begin(x, out, "permute");
+    tiga_tensors *ts = tensor_begin(x, out, "permute");
     if (!ts)
         return TIGA_E_ARGUMENT;
     int64_t shape[TENSOR_MAX_RANK], attr[3] = {0};
@@ -218,7 +212,7 @@ tiga_status tiga_tensor_permute(tiga_tensor *x, const int32_t *order, tiga_tenso
 }
 
 tiga_status tiga_tensor_slice(tiga_tensor *x, int axis, int64_t first, int64_t count, int64_t step, tiga_tensor **out) {
-    tiga_tensors *ts = begin(x, out, "slice");
+    tiga_tensors *ts = tensor_begin(x, out, "slice");
     if (!ts || !tensor_axis(x, "slice", &axis))
         return TIGA_E_ARGUMENT;
     __int128 n = x->shape[axis], last = (__int128)first + ((__int128)count - 1) * step;
@@ -255,7 +249,7 @@ static tiga_tensor *real_broadcast(tiga_tensor *x, int32_t rank, const int64_t *
 }
 
 tiga_status tiga_tensor_broadcast(tiga_tensor *x, int32_t rank, const int64_t *shape, tiga_tensor **out) {
-    tiga_tensors *ts = begin(x, out, "broadcast");
+    tiga_tensors *ts = tensor_begin(x, out, "broadcast");
     if (!ts)
         return TIGA_E_ARGUMENT;
     bool fits =

@@ -129,8 +129,12 @@ bool tensor_same_shape(const tiga_tensor *a, const tiga_tensor *b);
 bool tensor_axis(const tiga_tensor *x, const char *who, int *axis);
 /* All of one home, none NULL. NULL otherwise, said so where there is somewhere to say it. */
 tiga_tensors *tensor_home_of(tiga_tensor *const *xs, int n, const char *who);
+/* Of a call with one operand: *out is NULL, and the home of x. */
+tiga_tensors *tensor_begin(tiga_tensor *x, tiga_tensor **out, const char *who);
 /* Axes that repeat one element, or will again where what x is computed from stands for it. */
 static inline uint8_t tensor_repeats(const tiga_tensor *x) { return (uint8_t)(x->stretch | (x->n_args ? x->born : 0)); }
+/* Of sizes: beside one that is 0 the others may be anything, and so may a step of which none is taken. */
+static inline int64_t tensor_times(int64_t a, int64_t b) { return (int64_t)((uint64_t)a * (uint64_t)b); }
 void tensor_dense_strides(tiga_tensor *x);
 bool tensor_is_dense(const tiga_tensor *x);
 /* Number of elements before any size is too large: -1. */

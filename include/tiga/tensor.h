@@ -100,7 +100,7 @@ TIGA_API tiga_status tiga_tensor_cast(tiga_tensor *x, int32_t dtype, tiga_tensor
 
 /* ---- over axes ------------------------------------------------------------------------------------------------------ */
 #define TIGA_ALL_AXES 0xFFFFFFFFu
-/* name: sum prod min max mean (floats) any all (bool).  axes: bit i for axis i.  keep: folded axes stay, with size 1.
+/* name: sum prod min max mean (floats, complex) any all (bool).  axes: bit i for axis i.  keep: folded axes stay, with size 1.
  * Over no elements: the identity, mean NaN.  Over an axis of size 1: the element itself. */
 TIGA_API tiga_status tiga_tensor_fold(tiga_tensor *x, const char *name, uint32_t axes, int keep, tiga_tensor **out);
 TIGA_API tiga_status tiga_tensor_cumsum(tiga_tensor *x, int axis, int reverse, tiga_tensor **out);

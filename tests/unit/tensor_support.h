@@ -49,6 +49,13 @@ static inline void home_free(home *h) {
         tiga_error_clear(h->ctx);                                                                                      \
     } while (0)
 
+#define FREE(...)                                                                                                      \
+    do {                                                                                                               \
+        tiga_tensor *free_[] = {__VA_ARGS__};                                                                          \
+        for (size_t free_i_ = 0; free_i_ < sizeof free_ / sizeof *free_; free_i_++)                                    \
+            tiga_tensor_free(free_[free_i_]);                                                                          \
+    } while (0)
+
 #define SHAPE(...)                                                                                                     \
     (int32_t)(sizeof((int64_t[]){__VA_ARGS__}) / 8), (int64_t[]) { __VA_ARGS__ }
 

@@ -17,13 +17,6 @@ static tiga_tensor *cast(tiga_tensor *x, int32_t dtype) {
     return y;
 }
 
-#define FREE(...)                                                                                                      \
-    do {                                                                                                               \
-        tiga_tensor *free_[] = {__VA_ARGS__};                                                                          \
-        for (size_t free_i_ = 0; free_i_ < sizeof free_ / sizeof *free_; free_i_++)                                    \
-            tiga_tensor_free(free_[free_i_]);                                                                          \
-    } while (0)
-
 static bool is_whole(int32_t dtype) {
     return dtype == TIGA_I32 || dtype == TIGA_I64 || dtype == TIGA_I8 || dtype == TIGA_U8;
 }
@@ -305,4 +298,48 @@ Test(tensor_types, long_chain) { /* neither building, running nor freeing goes d
         z = next;
     }
     tiga_tensor_free(z);
+}
+
+Test(tensor_types, sizes_beside_nothing) { /* no elements, but sizes whose product is no number */
+    enum { REFUSED = TIGA_E_ARGUMENT };
+    const int64_t big = (int64_t)1 << 40, most = INT64_MAX;
+    tiga_tensor *x, *y, *z, *s, *ints, *flags = NULL;
+    OK(tiga_tensor_rand(h->ts, TIGA_F32, SHAPE(0, big, big), 1, &x));
+    FAILS(tiga_tensor_fold(x, "sum", 1, 0, &y), REFUSED, "larger than any memory");
+    OK(tiga_tensor_permute(x, NULL, &y));
+    OK(tiga_tensor_slice(y, 0, 3, 4, big / 8, &z));
+    s = op2(h, "add", z, z);
+    OK(tiga_tensor_realize(&s, 1));
+    cr_assert_eq(tiga_tensor_size(s), 0);
+    FREE(x, y, z, s);
+    OK(tiga_tensor_rand(h->ts, TIGA_F32, SHAPE(5, 3), 1, &x)); /* steps whose product is 2 to the power 80 */
+    OK(tiga_tensor_slice(x, 0, 0, 0, big, &y));
+    OK(tiga_tensor_slice(y, 0, 0, 0, big, &z));
+    s = fold(h, "sum", z, 1, 0);
+    cr_assert_eq(f32_of(h, s)[2], 0);
+    FREE(x, y, z, s);
+    OK(tiga_tensor_full(h->ts, TIGA_F32, SHAPE(most, 0), 1, &x));
+    OK(tiga_tensor_full(h->ts, TIGA_F32, SHAPE(0, most), 1, &y));
+    FAILS(tiga_tensor_matmul(x, y, &z), REFUSED, "larger than any memory");
+    FREE(x, y);
+    x = filled(h, SHAPE(3, 2), 1);
+    OK(tiga_tensor_slice(x, 0, 2, 1, most, &y));
+    cr_assert_eq(f32_of(h, y)[1], f32_of(h, x)[5]);
+    OK(tiga_tensor_slice(x, 0, 0, 1, -most, &z));
+    s = op2(h, "add", y, z);
+    cr_assert_eq(f32_of(h, s)[0], f32_of(h, x)[4] + f32_of(h, x)[0]);
+    ints = cast(x, TIGA_I32);
+    FAILS(tiga_tensor_fold(ints, "mean", 0, 0, &flags), TIGA_E_TYPE, "mean is not defined on i32");
+    FAILS(tiga_tensor_fold(x, "any", 0, 0, &flags), TIGA_E_TYPE, "not defined on f32");
+    FREE(x, y, z, s, ints);
+}
+
+Test(tensor_types, matmul_of_seven_axes) { /* of which the first has one element */
+    tiga_tensor *a = filled(h, SHAPE(1, 2, 1, 2, 1, 2, 3), 1), *b = filled(h, SHAPE(3, 2), 2), *y, *m, *z;
+    OK(tiga_tensor_matmul(a, b, &y));
+    cr_assert_eq(tiga_tensor_rank(y), 7);
+    OK(tiga_tensor_reshape(a, SHAPE(8, 3), &m));
+    OK(tiga_tensor_matmul(m, b, &z));
+    cr_assert(!memcmp(f32_of(h, y), f32_of(h, z), 16 * sizeof(float)));
+    FREE(a, b, y, m, z);
 }

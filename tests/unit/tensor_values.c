@@ -13,13 +13,6 @@ static void done(void) {
 }
 TestSuite(tensor_values, .init = compiled, .fini = done, .timeout = 120);
 
-#define FREE(...)                                                                                                      \
-    do {                                                                                                               \
-        tiga_tensor *free_[] = {__VA_ARGS__};                                                                          \
-        for (size_t free_i_ = 0; free_i_ < sizeof free_ / sizeof *free_; free_i_++)                                    \
-            tiga_tensor_free(free_[free_i_]);                                                                          \
-    } while (0)
-
 static void expect(tiga_tensor *x, const float *want, int64_t n, const char *what) {
     const float *got = f32_of(h, x);
     cr_assert_eq(tiga_tensor_size(x), n, "%s", what);
