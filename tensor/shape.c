@@ -234,6 +234,7 @@ static tiga_tensor *real_broadcast(tiga_tensor *x, int32_t rank, const int64_t *
         return NULL;
     v->computed = true;
     v->even = false;
+    v->born = tensor_stretch_of(&x, 1, shape, rank); /* also what x repeats no more, having been looked at */
     v->literal = x->literal;
     v->constant = x->constant;
     v->value = x->value;

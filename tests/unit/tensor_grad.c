@@ -236,6 +236,11 @@ static tiga_tensor *wide_one(tiga_tensor *const *p) { /* an axis of one element,
     return finish(squares(two("add", r, p[1])));
 }
 
+static tiga_tensor *wide_again(tiga_tensor *const *p) { /* a broadcast, to its own shape, of what was looked at */
+    tiga_tensor *b = wide(seen(two("mul", wide(p[0]), p[0])));
+    return finish(two("mul", squares(b), squares(p[1])));
+}
+
 static tiga_tensor *twice_turned(tiga_tensor *const *p) { /* the gradient realises what the loss stands on */
     tiga_tensor *t = MADE(tiga_tensor_permute(two("mul", p[0], p[0]), NULL, &made_));
     return finish(two("mul", sum(sum(two("mul", t, t), 1, 0), 1, 0), squares(p[1])));
@@ -260,6 +265,7 @@ Test(tensor_grad, wide_turned) { both("wide, turned", wide_turned, point_of(SHAP
 Test(tensor_grad, wide_cut) { both("wide, cut", wide_cut, point_of(SHAPE(3), SHAPE(2, 3))); }
 Test(tensor_grad, wide_moved) { both("wide, moved", wide_moved, point_of(SHAPE(3), SHAPE(3, 5))); }
 Test(tensor_grad, wide_added) { both("wide, added", wide_added, point_of(SHAPE(3), SHAPE(2))); }
+Test(tensor_grad, wide_again) { both("wide, twice", wide_again, point_of(SHAPE(3), SHAPE(2))); }
 Test(tensor_grad, wide_product) { both("wide, a product", wide_product, point_of(SHAPE(3), SHAPE(2, 5))); }
 Test(tensor_grad, wide_one) { both("wide, with an axis", wide_one, point_of(SHAPE(3), SHAPE(5, 1, 1))); }
 Test(tensor_grad, second) { both("second", second, point_of(SHAPE(4), SHAPE(4))); }
