@@ -1,10 +1,11 @@
-/* Random expressions: code, interpreter, and one operation at a time give the same bits. */
+/* Random expressions: code, interpreter, and one operation at a time give the same bits; gradients, whatever has been looked
+ * at before, agree with central differences along one direction. */
 #include "tensor_support.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { POOL = 24, INPUTS = 5 };
+enum { POOL = 24, INPUTS = 5, MOST = 125 };
 
 typedef struct pool {
     home own;
@@ -12,6 +13,9 @@ typedef struct pool {
     int n;
     uint32_t seed;
     bool eager;
+    bool smooth, watched; /* for gradients */
+    double shift, direction[INPUTS][MOST];
+    uint32_t looks; /* bit i: value i is looked at when it is made */
 } pool;
 
 static uint32_t next(pool *p, uint32_t n) {
@@ -19,28 +23,48 @@ static uint32_t next(pool *p, uint32_t n) {
     return (p->seed >> 8) % n;
 }
 
-static void input(pool *p) {
+/* Of one value: `full`; of each its own: an array. */
+static void input_of(pool *p, int32_t dtype, int32_t rank, const int64_t *shape, int64_t n, bool full) {
     home *h = &p->own;
-    static const int64_t sizes[] = {1, 2, 3, 5, 3, 2};
-    static const int32_t dtypes[] = {TIGA_F32, TIGA_F32, TIGA_F64, TIGA_I32, TIGA_I64, TIGA_F32};
-    int64_t shape[4], n = 1;
-    int32_t rank = (int32_t)next(p, 4), dtype = dtypes[next(p, 6)];
-    for (int i = 0; i < rank; i++)
-        n *= shape[i] = sizes[next(p, 6)];
-    double data[125];
-    for (int64_t i = 0; i < n; i++) {
+    double data[MOST];
+    for (int64_t i = 0; i < n || (full && i < 1); i++) {
         double v = (double)(int)next(p, 64) - 24;
+        if (p->smooth)
+            v = v / 10 + p->shift * (p->direction[p->n][i] = (double)(int)next(p, 9) - 4);
+        if (full && i == 0) {
+            OK(tiga_tensor_full(h->ts, dtype, rank, shape, v, &p->v[p->n]));
+            for (int64_t k = 1; k < n; k++)
+                p->direction[p->n][k] = p->direction[p->n][0];
+            return;
+        }
         if (dtype == TIGA_F32)
             ((float *)data)[i] = (float)(v / 7);
         else if (dtype == TIGA_F64)
-            data[i] = v / 7;
+            data[i] = p->smooth ? v : v / 7;
         else if (dtype == TIGA_I32)
             ((int32_t *)data)[i] = (int32_t)v;
         else
             ((int64_t *)data)[i] = (int64_t)v;
     }
     tiga_array a = tiga_array_borrow(data, dtype, rank, shape);
-    OK(tiga_tensor_from(h->ts, &a, TIGA_COPY, &p->v[p->n++]));
+    OK(tiga_tensor_from(h->ts, &a, TIGA_COPY, &p->v[p->n]));
+}
+
+static void input(pool *p) {
+    home *h = &p->own;
+    static const int64_t sizes[] = {1, 2, 3, 5, 3, 2, 1, 2, 3, 5, 3, 2, 0};
+    static const int32_t dtypes[] = {TIGA_F32, TIGA_F32, TIGA_F64, TIGA_I32, TIGA_I64, TIGA_F32};
+    int64_t shape[3], n = 1;
+    int32_t rank = (int32_t)next(p, 4), dtype = dtypes[next(p, 6)];
+    for (int i = 0; i < rank; i++)
+        n *= shape[i] = sizes[next(p, sizeof sizes / sizeof *sizes)];
+    input_of(p, p->smooth ? TIGA_F64 : dtype, rank, shape, n, next(p, 5) == 0);
+    if (p->watched) {
+        tiga_tensor *x = p->v[p->n];
+        OK(tiga_tensor_watch(x, &p->v[p->n]));
+        tiga_tensor_free(x);
+    }
+    p->n++;
 }
 
 static tiga_tensor *any(pool *p) { return p->v[next(p, (uint32_t)p->n)]; }
@@ -53,8 +77,13 @@ static tiga_status elementwise(pool *p, tiga_tensor **out) {
                                         "not", "sign", "relu", "sigmoid", "tan"};
     static const char *const binary[] = {"add", "sub", "mul", "div", "min", "max",
                                          "pow", "lt",  "eq",  "and", "or",  "rem"};
+    static const char *const smooth[] = {"neg", "tanh", "sin", "sigmoid", "tanh", "add", "sub", "mul", "mul", "add"};
     tiga_tensor *args[3] = {any(p), any(p), any(p)}, *number = NULL;
     uint32_t what = next(p, 8);
+    if (p->smooth) {
+        what = next(p, sizeof smooth / sizeof *smooth);
+        return tiga_tensor_op(smooth[what], args, what < 5 ? 1 : 2, out);
+    }
     if (what == 0)
         return tiga_tensor_op("select", args, 3, out);
     if (what < 3)
@@ -82,8 +111,19 @@ static tiga_status reduce(pool *p, tiga_tensor **out) {
     case 2:
         return tiga_tensor_cumsum(x, axis_of(p, x), (int)next(p, 2), out);
     default:
-        return tiga_tensor_fold(x, names[next(p, 8)], next(p, 1u << tiga_tensor_rank(x)), (int)next(p, 2), out);
+        return tiga_tensor_fold(x, names[p->smooth ? 0 : next(p, 8)], next(p, 1u << tiga_tensor_rank(x)),
+                                (int)next(p, 2), out);
     }
+}
+
+static tiga_status gather(pool *p, tiga_tensor *x, tiga_tensor *y, int axis, tiga_tensor **out) {
+    tiga_tensor *series = NULL;
+    if (!p->smooth)
+        return tiga_tensor_gather(x, y, axis, out);
+    tiga_status s = tiga_tensor_arange(p->own.ts, TIGA_I64, 3, -1, -2, &series);
+    s = s == TIGA_OK ? tiga_tensor_gather(x, series, axis, out) : s;
+    tiga_tensor_free(series);
+    return s;
 }
 
 static tiga_status move(pool *p, tiga_tensor **out) {
@@ -91,7 +131,12 @@ static tiga_status move(pool *p, tiga_tensor **out) {
     int64_t shape[8], rank = tiga_tensor_rank(x);
     const int64_t *own = tiga_tensor_shape(x);
     int axis = axis_of(p, x), at = (int)next(p, (uint32_t)rank + 1);
-    switch (next(p, 8)) {
+    switch (next(p, 9)) {
+    case 8: { /* to nothing, along the axes of one element */
+        for (int i = 0; i < rank; i++)
+            shape[i] = own[i] == 1 && next(p, 4) == 0 ? 0 : own[i] == 1 ? 4 : own[i];
+        return tiga_tensor_broadcast(x, (int32_t)rank, shape, out);
+    }
     case 0:
         return tiga_tensor_permute(x, NULL, out);
     case 1:
@@ -112,12 +157,12 @@ static tiga_status move(pool *p, tiga_tensor **out) {
     case 5:
         return tiga_tensor_stack((tiga_tensor *[]){x, x}, 2, at, out);
     case 6:
-        return tiga_tensor_gather(x, y, axis, out);
+        return gather(p, x, y, axis, out);
     default:
         if (!rank)
             return tiga_tensor_slice(x, 0, 0, 1, 1, out);
         return next(p, 2) ? tiga_tensor_slice(x, axis, own[axis] - 1, own[axis], -1, out)
-                          : tiga_tensor_slice(x, axis, own[axis] > 1, 1, 2, out);
+                          : tiga_tensor_slice(x, axis, own[axis] > 1, next(p, 8) != 0, 2, out);
     }
 }
 
@@ -128,7 +173,7 @@ static void step(pool *p) {
     tiga_status s = what < 5   ? elementwise(p, &x)
                     : what < 7 ? reduce(p, &x)
                     : what < 9 ? move(p, &x)
-                               : tiga_tensor_cast(any(p), TIGA_F32, &x);
+                               : tiga_tensor_cast(any(p), p->smooth ? TIGA_F64 : TIGA_F32, &x);
     cr_assert_eq(s == TIGA_OK, x != NULL);
     tiga_error_clear(p->own.ctx);
     if (s != TIGA_OK)
@@ -139,18 +184,25 @@ static void step(pool *p) {
     }
     if (p->eager)
         OK(tiga_tensor_realize(&x, 1));
+    const tiga_array *a;
+    if (p->looks >> p->n & 1)
+        OK(tiga_tensor_data(x, &a));
     p->v[p->n++] = x;
 }
 
-static void make(pool *p, uint32_t seed, int64_t interpret, bool eager) {
+static void begin(pool *p, uint32_t seed, int64_t interpret) {
     p->own = home_new(interpret, 0);
     p->n = 0;
     p->seed = seed;
-    p->eager = eager;
     for (int i = 0; i < INPUTS; i++)
         input(p);
     for (int i = 0; i < 60 && p->n < POOL; i++)
         step(p);
+}
+
+static void make(pool *p, uint32_t seed, int64_t interpret, bool eager) {
+    *p = (pool){.eager = eager};
+    begin(p, seed, interpret);
 }
 
 static bool same(const tiga_array *a, const tiga_array *b) {
@@ -207,14 +259,87 @@ static void compare(uint32_t seed) {
     drop(&eager);
 }
 
+/* ---- gradients ---- */
+/* The sum of squares of the last values. */
+static tiga_tensor *loss_of(pool *p) {
+    home *h = &p->own;
+    tiga_tensor *loss = NULL;
+    for (int i = p->n - 5; i < p->n; i++) {
+        tiga_tensor *square = op2(h, "mul", p->v[i], p->v[i]), *s = fold(h, "sum", square, TIGA_ALL_AXES, 0);
+        tiga_tensor *next = loss ? op2(h, "add", loss, s) : tiga_tensor_retain(s);
+        tiga_tensor_free(square);
+        tiga_tensor_free(s);
+        tiga_tensor_free(loss);
+        loss = next;
+    }
+    return loss;
+}
+
+static double loss_at(uint32_t seed, double shift) {
+    pool p = {.smooth = true, .shift = shift};
+    home *h = &p.own;
+    double v;
+    begin(&p, seed, 1 << 20);
+    tiga_tensor *loss = loss_of(&p);
+    OK(tiga_tensor_copy_to(loss, &v, sizeof v));
+    tiga_tensor_free(loss);
+    drop(&p);
+    return v;
+}
+
+static double slope_of(pool *p, tiga_tensor *loss) {
+    home *h = &p->own;
+    tiga_tensor *g[INPUTS];
+    double slope = 0;
+    OK(tiga_tensor_grad(loss, p->v, INPUTS, 1, g));
+    for (int i = 0; i < INPUTS; i++) {
+        const tiga_array *a;
+        OK(tiga_tensor_data(g[i], &a));
+        cr_assert_eq(tiga_tensor_size(g[i]), tiga_tensor_size(p->v[i]));
+        for (int64_t k = 0; k < tiga_tensor_size(g[i]); k++)
+            slope += ((const double *)a->data)[k] * p->direction[i][k];
+        tiga_tensor_free(g[i]);
+    }
+    return slope;
+}
+
+/* looks: which values are looked at before the gradient is asked for; twice, the second time with the loss among them. */
+static void slopes(uint32_t seed, uint32_t looks, double loss_there, double want) {
+    pool p = {.smooth = true, .watched = looks != 0, .looks = looks};
+    home *h = &p.own;
+    begin(&p, seed, 1 << 20);
+    tiga_tensor *loss = loss_of(&p);
+    double near = 1e-5 * (1 + fabs(want)) + 1e-9 * fabs(loss_there), v;
+    for (int round = 0; round < 2; round++) {
+        double got = slope_of(&p, loss);
+        cr_assert(fabs(got - want) <= near, "seed %u, looks %x, round %d: %.10g, not %.10g", seed, looks, round, got,
+                  want);
+        if (looks && !round)
+            OK(tiga_tensor_copy_to(loss, &v, sizeof v));
+    }
+    tiga_tensor_free(loss);
+    drop(&p);
+}
+
+static void compare_slopes(uint32_t seed) {
+    double there = loss_at(seed, 0), want = (loss_at(seed, 1e-5) - loss_at(seed, -1e-5)) / 2e-5;
+    if (!(fabs(there) < 1e6)) /* too steep for differences */
+        return;
+    slopes(seed, 0, there, want);
+    slopes(seed, 1u << 31, there, want);
+    slopes(seed, ~0u, there, want);
+    slopes(seed, seed * 2654435761u | 1u << 31, there, want);
+}
+
 /* TENSOR_SEEDS=FIRST:COUNT runs others. */
-static void some(uint32_t first, uint32_t n) {
+static void some(void (*run)(uint32_t seed), uint32_t first, uint32_t n) {
     const char *given = getenv("TENSOR_SEEDS");
     if (given && sscanf(given, "%u:%u", &first, &n) != 2)
         n = 1;
     for (uint32_t seed = first; seed < first + n; seed++)
-        compare(seed);
+        run(seed);
 }
 
-Test(tensor_random, first, .timeout = 300) { some(1, 40); }
-Test(tensor_random, second, .timeout = 300) { some(1000, 40); }
+Test(tensor_random, first, .timeout = 300) { some(compare, 1, 40); }
+Test(tensor_random, second, .timeout = 300) { some(compare, 1000, 40); }
+Test(tensor_random, gradients, .timeout = 300) { some(compare_slopes, 1, 20); }
