@@ -78,7 +78,7 @@ TIGA_API tiga_status tiga_tensor_from(tiga_tensors *ts, const tiga_array *a, int
 TIGA_API tiga_status tiga_tensor_from_owned(tiga_tensors *ts, const tiga_array *a, void *owner,
                                             void (*release)(void *owner), tiga_tensor **out);
 /* A number without an element type of its own: takes that of the other operands; alone it is f32, or i64 when made by
- * _integer.  A number that is not whole, among integers, is E_TYPE.  Other numbers than whole ones up to 16 and a few
+ * _integer; looked at by itself, f64 or i64.  A number that is not whole, among integers, is E_TYPE.  Other numbers than whole ones up to 16 and a few
  * fractions are arguments of programs: another learning rate compiles nothing. */
 TIGA_API tiga_status tiga_tensor_number(tiga_tensors *ts, double value, tiga_tensor **out);
 TIGA_API tiga_status tiga_tensor_integer(tiga_tensors *ts, int64_t value, tiga_tensor **out);
