@@ -4,6 +4,7 @@
  * grad_shape.c     the same for operations that change shapes, and matmul
  * grad_reduce.c    the same for reductions over the edges of a row
  * grad_states.c    reducers of the user: how the values of the state depend on one another
+ * grad_order.c     does the order of the edges matter to them?
  * grad_mixed.c     the same for them
  * grad_adjoint.c   one kernel: its operations and, behind them, the reverse sweep, in one function that is never run
  * grad_split.c     the kernels that are cut out of it: by rows, by sources (the transposed relation), totals
@@ -55,15 +56,19 @@ typedef struct grad_states {
     ir_id id; /* of the combine */
     const ir_region *region;
     size_t n;
+    size_t *place; /* by id: where in the region; SIZE_MAX: not there */
     grad_way *way;
     ir_kind *kind; /* ALONE: sum, prod, min or max */
     bool **uses; /* [i][j]: a derivative goes from value j, of either side, to the new value i */
+    bool **needs; /* the same, through other values too */
     bool **keys; /* CHOSEN: [i][j]: value j has a part in the choice */
 } grad_states;
 
 grad_states grad_states_of(const ir_func *f, ir_id combine, base_arena *scratch);
 const char *grad_states_refused(const grad_states *s); /* what it does that has no gradient here; NULL: all is well */
-bool grad_uses(const grad_states *s, size_t i, size_t j);
+
+/* ---- grad_order.c ---- */
+bool grad_order_matters(const grad_states *s);
 
 /* ---- grad_mixed.c ---- */
 bool grad_in_circle(const grad_states *s, size_t i, size_t j); /* do i and j need one another, through others too? */

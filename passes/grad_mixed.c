@@ -18,22 +18,8 @@
  * parts. */
 #include "passes/grad.h"
 
-/* Does i need j and j need i, through others too?  i itself counts. */
-static void mark_needed(const grad_states *s, size_t i, bool *seen) {
-    for (size_t j = 0; j < s->n; j++)
-        if (grad_uses(s, i, j) && !seen[j]) {
-            seen[j] = true;
-            mark_needed(s, j, seen);
-        }
-}
-
-static bool needs(const grad_states *s, size_t i, size_t j) {
-    bool *seen = base_arena_new_array(s->scratch, bool, s->n);
-    mark_needed(s, i, seen);
-    return seen[j];
-}
-
-bool grad_in_circle(const grad_states *s, size_t i, size_t j) { return i == j || (needs(s, i, j) && needs(s, j, i)); }
+/* i itself counts. */
+bool grad_in_circle(const grad_states *s, size_t i, size_t j) { return i == j || (s->needs[i][j] && s->needs[j][i]); }
 
 /* ---- combine(v, S) as operations of the kernel ---- */
 typedef struct joined {
@@ -43,13 +29,6 @@ typedef struct joined {
     bool *reach; /* by k: depends on the state of either side */
     ir_id *ct;   /* by k */
 } joined;
-
-static size_t place_of(const joined *u, ir_id in_region) {
-    for (size_t k = 0; k < u->s->region->n; k++)
-        if (u->s->region->ops[k] == in_region)
-            return k;
-    return SIZE_MAX;
-}
 
 static bool wanted(void *user, ir_id v) {
     const joined *u = user;
@@ -74,7 +53,7 @@ static ir_id copy(joined *u, size_t k, const ir_id *sides) {
         return ir_emit1(u->b, IR_BROADCAST, t, sides[k]);
     }
     for (uint32_t i = 0; i < op->n_args; i++) {
-        size_t p = place_of(u, op->args[i]);
+        size_t p = u->s->place[op->args[i]];
         args[i] = p == SIZE_MAX ? op->args[i] : u->first + (ir_id)p;
         u->reach[k] = u->reach[k] || (wanted(u, args[i]) && ir_grad_flows(u->b->f, op, i));
     }
@@ -105,7 +84,7 @@ static joined join(const grad_states *s, ir_builder *b, const ir_id *sides) {
 static const ir_id *back(joined *u, size_t i, ir_id x) {
     grad_sink sink = {.b = u->b, .user = u, .wanted = wanted, .add = add};
     size_t n = u->s->region->n - 1;
-    size_t p = place_of(u, ir_at(u->b->f, u->s->region->ops[n])->args[i]);
+    size_t p = u->s->place[ir_at(u->b->f, u->s->region->ops[n])->args[i]];
     u->ct = base_arena_new_array(u->s->scratch, ir_id, n);
     if (p == SIZE_MAX)
         return u->ct;
@@ -119,7 +98,7 @@ static const ir_id *back(joined *u, size_t i, ir_id x) {
 /* ---- the system ---- */
 typedef struct equations {
     joined u;
-    ir_id one;   /* as a cotangent */
+    ir_id *one;  /* as a cotangent, by value */
     ir_id *r;    /* what is left to explain, by value; 0: nothing */
     ir_id *into; /* cotangents of v */
     bool *done;
@@ -142,7 +121,7 @@ static void give(equations *y, size_t i, ir_id m, size_t mate) {
 }
 
 /* dc_i/dS_j, of an element with respect to the same element */
-static ir_id slope(equations *y, size_t i, size_t j) { return back(&y->u, i, y->one)[y->u.s->n + j]; }
+static ir_id slope(equations *y, size_t i, size_t j) { return back(&y->u, i, y->one[i])[y->u.s->n + j]; }
 
 static ir_id product(ir_builder *b, ir_id x, ir_id y) { return x && y ? grad_op2(b, IR_MUL, x, y) : 0; }
 
@@ -155,7 +134,7 @@ static void solve_one(equations *y, size_t i) {
     ir_id own = slope(y, i, i);
     if (!y->r[i])
         return;
-    give(y, i, own == y->one ? y->r[i] : grad_op2(b, IR_DIV, y->r[i], own), SIZE_MAX);
+    give(y, i, own == y->one[i] ? y->r[i] : grad_op2(b, IR_DIV, y->r[i], own), SIZE_MAX);
 }
 
 /* m_i A_ii + m_j A_ji = r_i,  m_i A_ij + m_j A_jj = r_j */
@@ -178,10 +157,13 @@ static void solve_two(equations *y, size_t i, size_t j) {
 static bool is_ready(const equations *y, size_t i) {
     const grad_states *s = y->u.s;
     for (size_t k = 0; k < s->n; k++)
-        for (size_t j = 0; j < s->n; j++)
-            if (!y->done[k] && !grad_in_circle(s, i, k) && grad_in_circle(s, i, j) && grad_uses(s, k, j))
-                return false;
+        if (!y->done[k] && s->needs[k][i] && !grad_in_circle(s, i, k))
+            return false;
     return true;
+}
+
+static bool is_mixed_float(const grad_states *s, size_t i) {
+    return s->way[i] == GRAD_MIXED && ir_dtype_is_float(ir_at(s->f, s->region->ops[i])->type.dtype);
 }
 
 static size_t mate_of(const grad_states *s, size_t i) {
@@ -198,7 +180,7 @@ static void solve(equations *y) {
         while (y->done[i] || !is_ready(y, i))
             i++;
         size_t mate = mate_of(s, i);
-        if (s->way[i] == GRAD_MIXED && ir_dtype_is_float(ir_at(s->f, s->region->ops[i])->type.dtype)) {
+        if (is_mixed_float(s, i)) {
             if (mate == SIZE_MAX)
                 solve_one(y, i);
             else
@@ -249,7 +231,7 @@ static void give_chosen(grad_sink *k, const grad_states *s, size_t i, ir_id ct) 
 
 static void give_mixed(grad_sink *k, const grad_states *s, const ir_id *ct) {
     ir_id *sides = base_arena_new_array(s->scratch, ir_id, 2 * s->n);
-    equations y = {.one = 0,
+    equations y = {.one = base_arena_new_array(s->scratch, ir_id, s->n),
                    .r = base_arena_new_array(s->scratch, ir_id, s->n),
                    .into = base_arena_new_array(s->scratch, ir_id, s->n),
                    .done = base_arena_new_array(s->scratch, bool, s->n)};
@@ -260,8 +242,9 @@ static void give_mixed(grad_sink *k, const grad_states *s, const ir_id *ct) {
         if (s->way[i] == GRAD_MIXED && ct[i]) {
             any = true;
             y.r[i] = ct[i];
-            y.one = grad_number(k->b, ct[i], 1);
         }
+        if (is_mixed_float(s, i))
+            y.one[i] = grad_number(k->b, sides[i], 1);
     }
     if (!any)
         return;

@@ -209,6 +209,55 @@ static void refusals(void) {
             "p", "has more than two states that need one another");
 }
 
+/* States of which several follow the same edges only by chance, or in no order that would do. */
+static void more_refusals(void) {
+    static const char *const extreme = "takes the minimum or maximum of different states";
+    refused("p: f32 = -inf, q: f32 = inf, d: f32 = -inf", "(x, y, 0)", "(max(a.p, b.p), min(a.q, b.q), max(max(a.p, b.p) - min(a.q, b.q), max(a.d, b.d)))", "d", extreme);
+    refused("p: f32 = -inf, q: f32 = -inf", "(x, y)", "(max(a.p, b.p), max(min(a.p, b.p), max(a.q, b.q)))", "q", extreme);
+    refused("s: f16 = 0", "f16(x * y)", "a.s + b.s + a.s * b.s", "f32(s)", "mixes 16-bit or complex states");
+    refused("s: bf16 = 0", "bf16(x * y)", "a.s + b.s + a.s * b.s", "f32(s)", "mixes 16-bit or complex states");
+    refused("p: f32 = 1, q: f64 = 0", "(x, f64(y))", "(a.p * b.p - f32(a.q * b.q), f64(a.p) * b.q + a.q * f64(b.p))", "p", "has states of two types that need one another");
+    refused("s: f32 = 0", "x * y", "0.5 * (a.s + b.s)", "s", "depends on the order of the edges");
+    refused("m: f32 = -inf, p: f32 = 0", "(x, y)", "(max(a.m, b.m), select(a.m < b.m, a.p, b.p))", "p", "depends on the order of the edges");
+}
+
+/* f(f(... x ...)), so many times. */
+static void add_nested(char *text, size_t size, const char *f, const char *x, int times) {
+    for (int i = 0; i < times; i++) snprintf(text + strlen(text), size - strlen(text), "%s(", f);
+    snprintf(text + strlen(text), size - strlen(text), "%s", x);
+    for (int i = 0; i < times; i++) snprintf(text + strlen(text), size - strlen(text), ")");
+}
+
+static void compiles(const char *what, const char *text) {
+    tigac_options o = tigac_defaults();
+    tigac_result *r = NULL;
+    o.emit = TIGAC_EMIT(TIGAC_GRAPH_IR);
+    o.passes = "expand,grad";
+    checks++;
+    if (tigac_compile(text, strlen(text), &o, &r) != TIGAC_OK)
+        printf("FAIL %s: %s %s\n", what, r->rendered, r->error), failures++;
+    tigac_result_free(r);
+}
+
+/* A combine of 54000 operations, one on the other, and keys that are 2^40 additions where nothing is remembered. */
+static void large_combines(void) {
+    static char text[8000];
+    strcpy(text, "fn f(x: f32) -> f32 = x");
+    for (int i = 0; i < 30; i++) strcat(text, " + x - x");
+    strcat(text, "\nfn g(x: f32) -> f32 = ");
+    add_nested(text, sizeof text, "f", "x", 30);
+    strcat(text, "\nreducer r(x: f32) -> f32 {\nstate s: f32 = 0\nlift x\ncombine ");
+    add_nested(text, sizeof text, "g", "a.s + b.s + a.s * b.s", 30);
+    strcat(text, "\nfinalize s\n}\nkernel k(src x: f32) -> f32 { return reduce r(src.x) }\nexport vjp k(x)\n");
+    compiles("a long combine", text);
+    strcpy(text, "fn d(x: f32) -> f32 = x + x\nfn e(x: f32) -> f32 = ");
+    add_nested(text, sizeof text, "d", "x", 40);
+    strcat(text, "\nreducer r(x: f32, y: f32) -> f32 {\nstate k: f32 = 0, v: f32 = 0\nlift (x, y)\n"
+                 "combine (select(e(a.k) >= e(b.k), a.k, b.k), select(e(a.k) >= e(b.k), a.v, b.v))\n"
+                 "finalize v + 0 * k\n}\nkernel k(src x: f32, edge y: f32) -> f32 { return reduce r(src.x, edge.y) }\nexport vjp k(x, y)\n");
+    compiles("shared operands", text);
+}
+
 static void kinks(void) {
     tiga_graph *g = graph(4, 4, (int64_t[]){0, 0, 0, 0, 0}, (int64_t[]){0});
     float x[] = {0, 1, -200, 200}, one[] = {1, 1, 1, 1}, none[] = {0, 0, 0, 0}, dx[4];
@@ -326,6 +375,8 @@ int main(void) {
     ties();
     payload();
     refusals();
+    more_refusals();
+    large_combines();
     kinks();
     halves();
     sizes_of_angles();
