@@ -23,22 +23,20 @@ static ir_id both(parts *p, ir_id a, ir_id b) { return fe_elementwise(p->l, p->s
 static ir_id infinite(parts *p, ir_id a) { return bin(p, IR_EQ, un(p, IR_ABS, a), num(p, (double)INFINITY)); }
 static ir_id most(parts *p) { return bin(p, IR_MAX, un(p, IR_ABS, p->re), un(p, IR_ABS, p->im)); }
 
-/* Beyond the last real part whose power is finite, cos and sin are multiplied with before the last factor.  Infinite real
+/* Beyond the last real part whose power is finite, cos and sin stand between two roots of the power.  Infinite real
  * parts are stronger than angles that are none: 0, and infinity + NaN i.  On the real axis the sine is the zero of the
  * imaginary part, and has its derivative. */
 static ir_id exponential(parts *p) {
     bool single = p->t == IR_F32;
-    double last = single ? 88 : 709, off = single ? 24 : 64;
-    double factor = single ? 26489122129.84347229 : 6235149080811616882909238708.92846974;
-    ir_id beyond = bin(p, IR_GT, p->re, num(p, last)), zero = num(p, 0);
-    ir_id e = un(p, IR_EXP, choose(p, beyond, bin(p, IR_SUB, p->re, num(p, off)), p->re));
-    ir_id m = choose(p, beyond, num(p, factor), num(p, 1)), infinity = num(p, (double)INFINITY);
+    ir_id beyond = bin(p, IR_GT, p->re, num(p, single ? 88 : 709)), zero = num(p, 0);
+    ir_id e = un(p, IR_EXP, choose(p, beyond, bin(p, IR_MUL, p->re, num(p, 0.5)), p->re));
+    ir_id m = choose(p, beyond, e, num(p, 1)), infinity = num(p, (double)INFINITY);
     ir_id none = un(p, IR_NOT, bin(p, IR_LT, un(p, IR_ABS, p->im), infinity));
     ir_id low = both(p, none, bin(p, IR_EQ, p->re, num(p, (double)-INFINITY)));
     ir_id cosine = un(p, IR_COS, choose(p, both(p, none, infinite(p, p->re)), zero, p->im));
     ir_id sine = un(p, IR_SIN, choose(p, low, zero, p->im));
     ir_id drop = both(p, bin(p, IR_EQ, p->im, zero), un(p, IR_NOT, bin(p, IR_LT, e, infinity)));
-    ir_id im = bin(p, IR_MUL, bin(p, IR_MUL, choose(p, drop, num(p, 1), e), sine), m);
+    ir_id im = bin(p, IR_MUL, bin(p, IR_MUL, choose(p, drop, num(p, 1), e), sine), choose(p, drop, num(p, 1), m));
     return bin(p, IR_COMPLEX, bin(p, IR_MUL, bin(p, IR_MUL, e, cosine), m), im);
 }
 
