@@ -470,5 +470,6 @@ int main(int argc, char **argv) {
     if (o.gradients)
         printf("%lld slopes right, %lld not to be told; %lld functions without a gradient\n", (long long)n_slopes, (long long)n_unknown,
                (long long)n_refused);
-    return n_failures || !n_functions ? 1 : 0;
+    bool told = !o.gradients || o.only || (n_slopes > n_unknown && n_refused < n_functions); /* else nothing was tested */
+    return n_failures || !n_functions || !told ? 1 : 0;
 }
