@@ -29,5 +29,6 @@ if(NOT TIGA_SANITIZE MATCHES "thread")
     set_tests_properties(cuda_sim.${test} PROPERTIES TIMEOUT 600 LABELS cuda_sim)
   endforeach()
   # NVRTC's thread storage makes the leak checker itself fall over
-  set_tests_properties(cuda_sim.nvrtc PROPERTIES ENVIRONMENT LSAN_OPTIONS=use_tls=0)
+  set_tests_properties(cuda_sim.nvrtc PROPERTIES
+    ENVIRONMENT LSAN_OPTIONS=use_tls=0:suppressions=${PROJECT_SOURCE_DIR}/tests/lsan.supp:print_suppressions=0)
 endif()
