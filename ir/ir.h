@@ -261,6 +261,7 @@ void ir_set_int(ir_module *m, ir_op *op, ir_attr_key key, int64_t v); /* INT and
 void ir_set_word(ir_module *m, ir_op *op, ir_attr_key key, const char *w); /* copied */
 void ir_set_value(ir_module *m, ir_op *op, ir_scalar_value v);
 void ir_copy_attrs(ir_module *m, const ir_op *from, ir_op *to); /* replaces those of `to` */
+bool ir_same_attrs(const ir_op *a, const ir_op *b); /* in any order; values by their bits, NaN too */
 void ir_drop_attr(ir_op *op, ir_attr_key key);
 const ir_attr *ir_find_attr(const ir_op *op, ir_attr_key key); /* NULL when absent */
 int64_t ir_int(const ir_op *op, ir_attr_key key, int64_t otherwise);

@@ -148,6 +148,20 @@ void ir_copy_attrs(ir_module *m, const ir_op *from, ir_op *to) {
     to->n_attrs = from->n_attrs;
 }
 
+bool ir_same_attrs(const ir_op *a, const ir_op *b) {
+    if (a->n_attrs != b->n_attrs)
+        return false;
+    for (uint32_t i = 0; i < a->n_attrs; i++) {
+        const ir_attr *x = &a->attrs[i], *y = ir_find_attr(b, x->key);
+        if (!y || x->i != y->i || memcmp(&x->d, &y->d, sizeof x->d) || !x->word != !y->word ||
+            (x->word && strcmp(x->word, y->word)))
+            return false;
+        if (x->key == IR_ATTR_VALUE && !ir_scalar_same(a->type.dtype, x->v, y->v))
+            return false;
+    }
+    return true;
+}
+
 void ir_drop_attr(ir_op *op, ir_attr_key key) {
     for (uint32_t i = 0; i < op->n_attrs; i++)
         if (op->attrs[i].key == key) {

@@ -60,22 +60,8 @@ static uint32_t hash(const ir_func *f, const ir_op *op) {
     return (h ^ h >> 15) % BUCKETS;
 }
 
-static bool same_attrs(const ir_op *a, const ir_op *b) {
-    if (a->n_attrs != b->n_attrs)
-        return false;
-    for (uint32_t i = 0; i < a->n_attrs; i++) {
-        const ir_attr *x = &a->attrs[i], *y = ir_find_attr(b, x->key);
-        if (!y || x->i != y->i || memcmp(&x->d, &y->d, sizeof x->d) || !x->word != !y->word ||
-            (x->word && strcmp(x->word, y->word)))
-            return false;
-        if (x->key == IR_ATTR_VALUE && !ir_scalar_same(a->type.dtype, x->v, y->v))
-            return false;
-    }
-    return true;
-}
-
 static bool same(const ir_func *f, const ir_op *a, const ir_op *b) {
-    if (a->code != b->code || a->n_args != b->n_args || !ir_type_equal(&a->type, &b->type) || !same_attrs(a, b))
+    if (a->code != b->code || a->n_args != b->n_args || !ir_type_equal(&a->type, &b->type) || !ir_same_attrs(a, b))
         return false;
     if (!a->n_args || !memcmp(a->args, b->args, sizeof *a->args * a->n_args))
         return true;

@@ -82,9 +82,7 @@ static ir_id class_of(ir_id *same, ir_id v) {
 static bool same_operation(const ir_op *a, const ir_op *b) {
     if (a->code != b->code || a->n_args != b->n_args || a->code == IR_ARG || !ir_type_equal(&a->type, &b->type))
         return false;
-    if (a->code == IR_CONST)
-        return ir_find_attr(a, IR_ATTR_VALUE)->v.i == ir_find_attr(b, IR_ATTR_VALUE)->v.i;
-    return a->code != IR_DIMSIZE && a->n_args != 0;
+    return (a->code == IR_CONST || a->n_args) && ir_same_attrs(a, b);
 }
 
 /* Pairs are taken to be equal when they are met: where one turns out not to be, the whole is not.  Each joins two
