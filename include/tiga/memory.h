@@ -98,8 +98,15 @@ typedef struct tiga_memory_report {
     int32_t active; /* 1: the scope has not ended */
     const char *scope; /* static: what the figures cover */
     const char *exclusions; /* static: what they do not */
+    int64_t kept; /* freed host memory that is kept for new buffers */
 } tiga_memory_report;
 TIGA_API tiga_status tiga_execution_report(tiga_execution *e, tiga_memory_report *out);
+
+/* Host memory of freed buffers is kept for new ones of about the size, at most n_bytes an account: fresh pages cost more
+ * than most arithmetic on them.  Of the account in force, of the context's own, and of scopes that begin later.  0, the
+ * default: none.  What is kept and what is live never exceed a budget together; the end of a scope frees it. */
+TIGA_API tiga_status tiga_memory_keep(tiga_context *ctx, int64_t n_bytes);
+TIGA_API void tiga_memory_trim(tiga_context *ctx); /* frees what is kept now */
 
 /* ---- buffers ----------------------------------------------------------------------------------------------------- *
  * A logical value of fixed size: a name, a version that each write raises, a home tier, and at most one instance in the

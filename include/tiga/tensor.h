@@ -31,6 +31,7 @@
 #define TIGA_TENSOR_H
 
 #include "tiga/jit.h"
+#include "tiga/memory.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -42,7 +43,8 @@ typedef struct tiga_tensor tiga_tensor;
 typedef struct tiga_tensors_options {
     size_t struct_bytes;
     tiga_cache *cache; /* of compiled code; retained.  NULL: what was compiled is known to this tiga_tensors only */
-    int64_t keep_bytes; /* memory of freed tensors that is kept for new ones; default 128 MiB, 0: none */
+    int64_t
+        keep_bytes; /* memory of freed tensors that is kept for new ones (tiga_memory_keep); default 128 MiB, 0: none */
     int64_t interpret_elements; /* expressions of at most so many elements altogether run in the interpreter the first
                                    two times; default 4096, 0: never.  The bits are the same */
 } tiga_tensors_options;
@@ -53,12 +55,13 @@ TIGA_API void tiga_tensors_free(tiga_tensors *ts); /* tensors that still have ow
 TIGA_API tiga_context *tiga_tensors_context(const tiga_tensors *ts);
 
 typedef struct tiga_tensors_counters { /* since it was made */
-    int64_t programs;    /* different expressions seen, up to sizes */
-    int64_t compiled;    /* of these: code was made, or found in the cache */
-    int64_t runs;        /* programs run, by code or by the interpreter */
+    int64_t programs; /* different expressions seen, up to sizes */
+    int64_t compiled; /* of these: code was made, or found in the cache */
+    int64_t runs; /* programs run, by code or by the interpreter */
     int64_t interpreted; /* of these: by the interpreter */
-    int64_t copies;      /* movements of elements without arithmetic: concat, gather, views made dense ... */
-    int64_t live_bytes, kept_bytes; /* memory of tensors now; memory kept for reuse now */
+    int64_t copies; /* movements of elements without arithmetic: concat, gather, views made dense ... */
+    int64_t live_bytes; /* of values that tensors have now, in memory or on disk; the memory of callers is not in it */
+    int64_t kept_bytes; /* memory kept for reuse now, by the account in force */
 } tiga_tensors_counters;
 TIGA_API tiga_tensors_counters tiga_tensors_get_counters(const tiga_tensors *ts);
 
@@ -139,7 +142,7 @@ TIGA_API tiga_status tiga_tensor_grad(tiga_tensor *loss, tiga_tensor *const *wrt
 
 /* ---- kernels -------------------------------------------------------------------------------------------------------- *
  * A kernel or program of a module, as tiga_call_many: arguments by name, *results[i] a tensor for result names[i].  Runs at
- * once.  No gradient goes through it. */
+ * once; results are charged like all tensors.  No gradient goes through it. */
 typedef struct tiga_tensor_binding {
     const char *name;
     tiga_tensor *tensor; /* results: put there */
@@ -149,12 +152,50 @@ TIGA_API tiga_status tiga_tensor_call(tiga_tensors *ts, tiga_module *m, const ch
                                       tiga_tensor_binding *results, int n_results);
 
 /* ---- observation ---------------------------------------------------------------------------------------------------- */
-/* Computes all of them, together where they can be.  What fails leaves the expressions as they were: E_BUDGET, E_MEMORY,
- * E_INTERRUPTED. */
+/* Computes all of them, together where they can be, and brings home what had left memory.  What fails leaves the
+ * expressions as they were: E_BUDGET, E_MEMORY, E_FILE, E_FORMAT, E_INTERRUPTED. */
 TIGA_API tiga_status tiga_tensor_realize(tiga_tensor *const *xs, int n);
-/* The elements, dense and row-major; borrowed, lives as long as x. */
+/* The elements, dense and row-major, computed and brought home if needed; they stay where they are until as many
+ * tiga_tensor_unpin.  *out is borrowed, good while pinned.  A number of weak type is seen where it is. */
+TIGA_API tiga_status tiga_tensor_pin(tiga_tensor *x, const tiga_array **out);
+TIGA_API void tiga_tensor_unpin(tiga_tensor *x);
+/* The same for who keeps no account of it: pinned until x is freed, or tiga_tensor_spill(x). */
 TIGA_API tiga_status tiga_tensor_data(tiga_tensor *x, const tiga_array **out);
 TIGA_API tiga_status tiga_tensor_copy_to(tiga_tensor *x, void *to, int64_t n_bytes); /* E_ARGUMENT another size */
+
+/* ---- memory --------------------------------------------------------------------------------------------------------- *
+ * The value of a tensor lies in a tiga_buffer (tiga/memory.h), which is pinned while an operation reads or writes it: it
+ * is charged to the account in force when its memory was made (an expression holds none), once for all views of it, and
+ * leaves memory by tiga_tensor_spill or by LRU eviction.  Operations bring home what they read.  Memory of callers
+ * (TIGA_BORROW, _from_owned) is charged to nobody and never moves; numbers and tiga_tensor_full have none. */
+typedef enum tiga_storage {
+    TIGA_STORAGE_NONE = 0, /* an expression that nobody has looked at, a number, or the same value everywhere */
+    TIGA_STORAGE_BUFFER = 1,
+    TIGA_STORAGE_GIVEN = 2 /* memory of the caller */
+} tiga_storage;
+/* Where it is; computes nothing, moves nothing.  NONE: 0 bytes, resident when it is no expression.  bytes and pins are
+ * those of the buffer, which views share.  version: 0 as loaded or given, 1 as written.  *storage may be NULL. */
+TIGA_API tiga_status tiga_tensor_residency(const tiga_tensor *x, tiga_residency *out, int32_t *storage);
+/* To disk: the same value, version and history; computed before if needed.  Of a view: the buffer, with all its views.
+ * What tiga_tensor_data gave is no longer good; pinned otherwise, it leaves when the last pin goes.  Nothing to do for numbers.
+ * E_UNSUPPORTED memory of the caller; E_BUDGET of the disk, E_FILE: nothing has changed. */
+TIGA_API tiga_status tiga_tensor_spill(tiga_tensor *x);
+/* Starts to bring it home on another thread if there is room without evicting anything; an expression: nothing. */
+TIGA_API tiga_status tiga_tensor_prefetch(tiga_tensor *x);
+/* The value on a device: on its own the realized x itself, one more owner.  "cpu"; E_UNSUPPORTED others. */
+TIGA_API tiga_status tiga_tensor_to(tiga_tensor *x, const char *device, tiga_tensor **out);
+/* A snapshot (tiga_save) of n tensors under their names, computed if needed.  names may be NULL for one: "x".  No history
+ * is saved, nothing leaves memory. */
+TIGA_API tiga_status tiga_tensor_save(const char *path, const char *const *names, tiga_tensor *const *xs, int n,
+                                      int overwrite);
+/* Tensor i of an open snapshot, which it keeps; nothing is read before somebody looks. */
+TIGA_API tiga_status tiga_tensor_load(tiga_tensors *ts, tiga_snapshot *s, int i, tiga_tensor **out);
+/* The named tensor of the file at `path`; name NULL: the only one (E_ARGUMENT there are more or none).  E_NAME. */
+TIGA_API tiga_status tiga_tensor_load_file(tiga_tensors *ts, const char *path, const char *name, tiga_tensor **out);
+/* The value into the named store (tiga_store_put), and x out of memory: it is attached to what was stored.  Memory of the
+ * caller stays.  E_ARGUMENT the name is taken, or none.  name NULL: tiga_tensor_spill. */
+TIGA_API tiga_status tiga_tensor_disk(tiga_tensor *x, const char *name);
+TIGA_API tiga_status tiga_tensor_from_disk(tiga_tensors *ts, const char *name, tiga_tensor **out); /* E_NAME: none */
 
 enum {
     TIGA_TENSOR_PENDING = 0, /* an expression that nobody has looked at */

@@ -203,6 +203,11 @@ TIGA_API tiga_status tiga_call(tiga_context *ctx, tiga_module *m, const char *na
 TIGA_API tiga_status tiga_call_many(tiga_context *ctx, tiga_module *m, const char *name, tiga_graph *const *graphs,
                                     int n_graphs, const tiga_binding *in, int n_in, tiga_binding *out, int n_out,
                                     tiga_call_stats *stats /* may be NULL */);
+/* Element type, rank and shape of the results that the call would have, and no data: for callers that provide their
+ * memory.  out: borrowed arrays without data are put there; one that has data is checked as in tiga_call_many.  Runs
+ * nothing, allocates nothing. */
+TIGA_API tiga_status tiga_call_shapes(tiga_context *ctx, tiga_module *m, const char *name, tiga_graph *const *graphs,
+                                      int n_graphs, const tiga_binding *in, int n_in, tiga_binding *out, int n_out);
 
 /* ---- prepared calls: checked and bound once, launched many times ---- */
 typedef struct tiga_prepared tiga_prepared;
