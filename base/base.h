@@ -191,6 +191,11 @@ typedef struct base_writer {
 bool base_file_write_with(const char *path, const base_writer *w, int *error, base_str *err);
 /* Removes what writers of this path that died on this machine have left beside it. */
 void base_file_sweep(const char *path);
+/* Whether `name` in the folder (AT_FDCWD: a path) is still the file that fd has open.  errno: ENOENT when it is not. */
+bool base_file_is_named(int folder, const char *name, int fd);
+/* A new file of that name, locked (flock) so that nobody sweeps it until fd is closed or unlocked; not locked where the
+ * file system cannot.  -1 and errno: EEXIST also when it was swept before it was locked; another name may do. */
+int base_file_create_locked(int folder, const char *name, unsigned mode);
 
 /* ---- inject.c: make the n-th call fail.  0 switches off.  Counts only calls of the process, all threads. ------- */
 typedef enum base_inject_kind { BASE_INJECT_ALLOC, BASE_INJECT_FILE, BASE_INJECT_KINDS } base_inject_kind;

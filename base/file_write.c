@@ -79,9 +79,7 @@ static int create_beside(const char *path, base_str *name) {
             errno = ENOMEM;
             return -1;
         }
-        int fd = base_file_injected() ? -1 : open(name->data, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (fd >= 0)
-            (void)flock(fd, LOCK_EX | LOCK_NB); /* whoever sweeps sees that somebody is at it */
+        int fd = base_file_create_locked(AT_FDCWD, name->data, 0666);
         if (fd >= 0 || errno != EEXIST)
             return fd;
     }

@@ -5,7 +5,7 @@
  *    48  xxh3-128 of the 48 bytes before and of all that follows
  *    64  key, zeros up to a multiple of 16, payload
  *
- * A file is written under a temporary name, which is locked (flock) while its writer lives, synced, renamed, and its
+ * A file is written under a temporary name, which is locked (flock) until it has its own, synced, renamed, and its
  * folder is synced.  Reading believes nothing before the checksum of everything has been compared. */
 #include "runtime/runtime.h"
 
@@ -165,11 +165,7 @@ static int create_temporary(int folder, const char *name, char *temporary, size_
     static _Atomic unsigned counter;
     for (int tries = 0; tries < 100; tries++) {
         snprintf(temporary, cap, "%s.%ld-%u.tmp", name, (long)getpid(), atomic_fetch_add(&counter, 1));
-        int fd = base_file_injected()
-                     ? -1
-                     : openat(folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-        if (fd >= 0)
-            (void)(base_file_injected() || flock(fd, LOCK_EX | LOCK_NB));
+        int fd = base_file_create_locked(folder, temporary, 0600);
         if (fd >= 0 || errno != EEXIST)
             return fd;
     }
@@ -177,15 +173,16 @@ static int create_temporary(int folder, const char *name, char *temporary, size_
 }
 
 static bool fill(int fd, const char *front, size_t front_bytes, const rt_cache_file *file) {
-    bool good = base_file_write_all(fd, front, front_bytes) &&
-                base_file_write_all(fd, file->payload, file->payload_bytes) && !base_file_injected() && fsync(fd) == 0;
+    return base_file_write_all(fd, front, front_bytes) && base_file_write_all(fd, file->payload, file->payload_bytes) &&
+           !base_file_injected() && fsync(fd) == 0;
+}
+
+/* Synced, so there is nothing left that closing could find.  errno stays. */
+static void let_go(int fd) {
     int saved = errno;
     flock(fd, LOCK_UN); /* a child of fork may hold a copy of the descriptor */
-    if (close(fd) == 0 || !good)
-        errno = saved;
-    else
-        good = false;
-    return good;
+    close(fd);
+    errno = saved;
 }
 
 static bool write_front(int folder, const char *name, const char *front, size_t front_bytes,
@@ -194,14 +191,16 @@ static bool write_front(int folder, const char *name, const char *front, size_t 
     int fd = create_temporary(folder, name, temporary, sizeof temporary);
     if (fd < 0)
         return false;
-    if (!fill(fd, front, front_bytes, file) || base_file_injected() || renameat(folder, temporary, folder, name) != 0) {
+    bool good =
+        fill(fd, front, front_bytes, file) && !base_file_injected() && renameat(folder, temporary, folder, name) == 0;
+    if (!good) {
         int saved = errno;
         unlinkat(folder, temporary, 0);
         errno = saved;
-        return false;
     }
+    let_go(fd);
     /* some file systems cannot sync a folder */
-    return !base_file_injected() && (fsync(folder) == 0 || errno == EINVAL);
+    return good && !base_file_injected() && (fsync(folder) == 0 || errno == EINVAL);
 }
 
 bool rt_cache_file_write(int folder, const char *name, const rt_cache_file *file, int64_t *n_bytes) {

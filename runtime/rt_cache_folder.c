@@ -120,13 +120,6 @@ static void nap(int64_t ns) {
     nanosleep(&t, NULL);
 }
 
-/* Whether `name` is still the file that fd has open: the last holder removes it. */
-static bool is_current(int folder, const char *name, int fd) {
-    struct stat mine, there;
-    return !base_file_injected() && fstat(fd, &mine) == 0 && fstatat(folder, name, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
-           mine.st_dev == there.st_dev && mine.st_ino == there.st_ino;
-}
-
 static int64_t now_ns(clockid_t clock) {
     struct timespec t;
     clock_gettime(clock, &t);
@@ -166,8 +159,8 @@ rt_cache_lock_result rt_cache_lock(const tiga_cache *c, tiga_context *ctx, int f
         if (*fd < 0)
             return RT_CACHE_NO_LOCK;
         rt_cache_lock_result r = wait_for(c, ctx, *fd, began, waited);
-        if (r == RT_CACHE_LOCKED && is_current(folder, path, *fd))
-            return r;
+        if (r == RT_CACHE_LOCKED && base_file_is_named(folder, path, *fd))
+            return r; /* else the last holder has removed it */
         if (r == RT_CACHE_NO_LOCK && !*waited)
             unlinkat(folder, path, 0); /* locks do not work here, so nobody has one */
         flock(*fd, LOCK_UN);
@@ -257,8 +250,8 @@ static bool sweep_one(int folder, const rt_cache_item *item) {
     int fd = base_file_injected() ? -1 : openat(folder, item->name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0)
         return false;
-    bool gone =
-        flock(fd, LOCK_EX | LOCK_NB) == 0 && is_current(folder, item->name, fd) && unlinkat(folder, item->name, 0) == 0;
+    bool gone = flock(fd, LOCK_EX | LOCK_NB) == 0 && base_file_is_named(folder, item->name, fd) &&
+                unlinkat(folder, item->name, 0) == 0;
     flock(fd, LOCK_UN);
     close(fd);
     return gone;

@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 TestSuite(cache_races, .init = cache_setup, .fini = cache_teardown);
@@ -145,6 +146,56 @@ Test(cache_races, threads_and_evictions, .timeout = 100) {
     cr_assert_gt(tiga_cache_get_counters(c).evicted_memory, 0);
     tiga_cache_free(c);
 }
+
+/* ---- sweeps ---- */
+
+/* In place of the C library's: where a writer can be disturbed.  Each sweeps once more, as another thread or process might. */
+static tiga_cache *swept_by;
+static int locks, renames;
+
+static void sweep_now(int *count) {
+    tiga_cache *c = swept_by;
+    swept_by = NULL; /* the sweep itself locks */
+    if (!c)
+        return;
+    (*count)++;
+    cr_assert_eq(tiga_cache_clear(ctx, c, NULL), TIGA_OK);
+}
+
+int flock(int fd, int operation) {
+    if (operation != LOCK_UN && locks == 0)
+        sweep_now(&locks);
+    return (int)syscall(SYS_flock, fd, operation);
+}
+
+int renameat(int from_folder, const char *from, int to_folder, const char *to) {
+    if (locks)
+        sweep_now(&renames);
+    return (int)syscall(SYS_renameat2, from_folder, from, to_folder, to, 0);
+}
+
+static void store_while_swept(int locked_before) {
+    rt_cache_file f = {.key = "key", .key_bytes = 3, .payload = "code", .payload_bytes = 4}, back;
+    tiga_cache *c = cache_of(MEMORY, DISK);
+    const char *why;
+    int64_t n;
+    int at = rt_cache_folder_open(c, true, &why);
+    cr_assert_geq(at, 0);
+    locks = locked_before;
+    renames = 0;
+    swept_by = c;
+    cr_assert(rt_cache_file_write(at, "00112233445566778899aabbccddeeff", &f, &n), "%s", strerror(errno));
+    cr_assert(swept_by == NULL && locks == 1 && renames == locked_before);
+    cr_assert_eq(rt_cache_file_read(at, "00112233445566778899aabbccddeeff", &back), RT_CACHE_GOOD);
+    base_free(back.buffer);
+    cr_assert_eq(files_matching(".tmp", NULL), 0);
+    close(at);
+    tiga_cache_free(c);
+}
+
+Test(cache_races, a_sweep_before_the_lock_of_a_temporary) { store_while_swept(0); }
+
+Test(cache_races, a_sweep_before_the_rename_of_a_temporary) { store_while_swept(1); }
 
 /* ---- interruption ---- */
 
