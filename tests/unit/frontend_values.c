@@ -47,17 +47,19 @@ typedef struct unary_case {
     float (*want)(float x);
 } unary_case;
 
+/* Tiga's own functions: the C library's differ from one of its versions to the next. */
 static float two(ir_opcode code, float a, float b) {
     return ir_eval(code, IR_F32, IR_F32, (ir_scalar_value[]){{.f = a}, {.f = b}}).f;
 }
-static float w_sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
+static float one(ir_opcode code, float a) { return two(code, a, 0); }
+static float w_sigmoid(float x) { return 1.0f / (1.0f + one(IR_EXP, -x)); }
 static float w_relu(float x) { return x > 0 || isnan(x) ? x : 0.0f; }
 static float w_leaky(float x) { return x > 0 ? x : 0.01f * x; }
 static float w_leaky2(float x) { return x > 0 ? x : 0.2f * x; }
-static float w_elu(float x) { return x > 0 ? x : 1.0f * expm1f(x); }
-static float w_elu2(float x) { return x > 0 ? x : 2.5f * expm1f(x); }
-static float w_gelu(float x) { return (0.5f * x) * (1.0f + erff(x * 0.7071067811865476f)); }
-static float w_softplus(float x) { return (x > 0 || isnan(x) ? x : 0.0f) + log1pf(expf(-fabsf(x))); }
+static float w_elu(float x) { return x > 0 ? x : 1.0f * one(IR_EXPM1, x); }
+static float w_elu2(float x) { return x > 0 ? x : 2.5f * one(IR_EXPM1, x); }
+static float w_gelu(float x) { return (0.5f * x) * (1.0f + one(IR_ERF, x * 0.7071067811865476f)); }
+static float w_softplus(float x) { return (x > 0 || isnan(x) ? x : 0.0f) + one(IR_LOG1P, one(IR_EXP, -fabsf(x))); }
 static float w_rsqrt(float x) { return 1.0f / sqrtf(x); }
 static float w_clamp(float x) {
     float y = x > -1 || isnan(x) ? x : -1.0f;
