@@ -85,6 +85,7 @@ int64_t hr_dim_value(const hr_frame *f, int64_t shape_entry); /* -1: not known *
 tiga_status hr_check_array(hr_frame *f, const tiga_field_info *field, const tiga_array *a, bool result);
 /* ---- hr_output.c: results are allocated; none may share memory with what is read ----------------------------------- */
 tiga_status hr_make_results(hr_frame *f);
+tiga_status hr_shape_results(hr_frame *f); /* those without data: all but their data */
 tiga_status hr_check_overlap(hr_frame *f);
 void hr_drop_results(hr_frame *f); /* after a failure: those that this call allocated */
 /* ---- hr_instance.c ---------------------------------------------------------------------------------------------------- */

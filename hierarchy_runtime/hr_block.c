@@ -55,10 +55,9 @@ static tiga_status take(tiga_context *ctx, hr_block *b, bool zero, const char *w
 
 enum { SPARE_FROM = 1 << 20 };
 
-static hr_memory *begin_allocating(tiga_execution *e, int32_t tier) {
-    if (e->options.eviction != TIGA_EVICT_LRU || tier != TIGA_TIER_HOST)
+static hr_memory *begin_allocating(tiga_execution *e, hr_memory *m) {
+    if (e->options.eviction != TIGA_EVICT_LRU)
         return NULL;
-    hr_memory *m = hr_memory_of(NULL, e);
     if (m) {
         pthread_mutex_lock(&m->lock);
         m->n_allocating++;
@@ -93,6 +92,25 @@ static void *take_spare(hr_memory *m, int64_t bytes, bool zero) {
     return spare;
 }
 
+/* m: who may keep its memory, or NULL. */
+static void block_fini(hr_block *b, hr_memory *m) {
+    if (!b->account)
+        return;
+    if (b->tier == TIGA_TIER_HOST && m && b->data && hr_kept_give(m, b->data, b->room, b->bytes))
+        b->data = NULL;
+    else if (b->tier == TIGA_TIER_HOST)
+        rt_mem_free(b->data);
+    else if (b->tier == TIGA_TIER_PINNED)
+        munmap(b->data, b->bytes > 0 ? (size_t)b->bytes : 1);
+    else if (b->tier == TIGA_TIER_DISK)
+        hr_spill_give(b);
+    base_free(b->sums);
+    rt_discharge(b->account, b->tier, b->bytes);
+    tiga_execution *e = b->account;
+    memset(b, 0, sizeof *b);
+    tiga_execution_free(e);
+}
+
 void hr_block_hand_over(hr_block *b) {
     hr_memory *m = b->account && b->tier == TIGA_TIER_HOST ? (hr_memory *)b->account->room : NULL;
     if (m && b->bytes >= SPARE_FROM) {
@@ -104,21 +122,32 @@ void hr_block_hand_over(hr_block *b) {
         }
         pthread_mutex_unlock(&m->lock);
     }
-    hr_block_fini(b);
+    block_fini(b, NULL);
 }
 
-/* Charged memory: the spare if it fits. */
+static void *take_kept(hr_memory *m, hr_block *b, bool zero) {
+    void *data = hr_kept_take(m, b->bytes, &b->room);
+    if (data && zero)
+        memset(data, 0, (size_t)b->bytes);
+    return data;
+}
+
+/* Charged memory: the spare, or what was kept, if it fits. */
 static tiga_status charge_and_take(tiga_context *ctx, hr_block *b, int flags, const char *what) {
-    hr_memory *m = flags & HR_CHARGED ? NULL : begin_allocating(b->account, b->tier);
+    hr_memory *m = b->tier == TIGA_TIER_HOST ? hr_memory_of(NULL, b->account) : NULL;
+    hr_memory *evicting = flags & HR_CHARGED ? NULL : begin_allocating(b->account, m);
     tiga_status status = flags & HR_CHARGED ? TIGA_OK : rt_charge(ctx, b->account, b->tier, b->bytes, what);
     bool charged = status == TIGA_OK;
-    if (charged && m)
-        b->data = take_spare(m, b->bytes, flags & HR_ZERO);
+    b->room = b->bytes;
+    if (charged && evicting)
+        b->data = take_spare(evicting, b->bytes, flags & HR_ZERO);
+    if (charged && !b->data && m)
+        b->data = take_kept(m, b, flags & HR_ZERO);
     if (charged && !b->data)
         status = take(ctx, b, flags & HR_ZERO, what);
     if (charged && status != TIGA_OK)
         rt_discharge(b->account, b->tier, b->bytes);
-    end_allocating(m);
+    end_allocating(evicting);
     return status;
 }
 
@@ -136,18 +165,4 @@ tiga_status hr_block_new(tiga_context *ctx, tiga_execution *e, int32_t tier, int
     return TIGA_OK;
 }
 
-void hr_block_fini(hr_block *b) {
-    if (!b->account)
-        return;
-    if (b->tier == TIGA_TIER_HOST)
-        rt_mem_free(b->data);
-    else if (b->tier == TIGA_TIER_PINNED)
-        munmap(b->data, b->bytes > 0 ? (size_t)b->bytes : 1);
-    else if (b->tier == TIGA_TIER_DISK)
-        hr_spill_give(b);
-    base_free(b->sums);
-    rt_discharge(b->account, b->tier, b->bytes);
-    tiga_execution *e = b->account;
-    memset(b, 0, sizeof *b);
-    tiga_execution_free(e);
-}
+void hr_block_fini(hr_block *b) { block_fini(b, b->account ? hr_memory_if(b->account) : NULL); }

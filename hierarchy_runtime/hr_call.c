@@ -92,14 +92,17 @@ static tiga_status pick_rows(hr_frame *f, const tiga_module *m) {
     return TIGA_OK;
 }
 
-static tiga_status check(hr_frame *f, const hr_call *c) {
+static tiga_status check_arguments(hr_frame *f, const hr_call *c) {
     tiga_status status = hr_bind_graphs(f, c->graphs, c->n_graphs);
     if (status == TIGA_OK)
         status = hr_bind_params(f, c->in, c->n_in);
     if (status == TIGA_OK)
         status = hr_bind_results(f, c->out, c->n_out);
-    if (status == TIGA_OK)
-        status = hr_solve_dims(f);
+    return status == TIGA_OK ? hr_solve_dims(f) : status;
+}
+
+static tiga_status check(hr_frame *f, const hr_call *c) {
+    tiga_status status = check_arguments(f, c);
     if (status == TIGA_OK)
         status = hr_make_results(f);
     if (status == TIGA_OK)
@@ -107,14 +110,17 @@ static tiga_status check(hr_frame *f, const hr_call *c) {
     return status == TIGA_OK ? pick_rows(f, c->module) : status;
 }
 
-/* A frame that can be launched; on failure only frame_fini is left to do. */
-static tiga_status frame_init(hr_frame *f, tiga_context *ctx, const hr_call *c) {
+/* A frame of the function, with nothing bound. */
+static tiga_status frame_find(hr_frame *f, tiga_context *ctx, const hr_call *c) {
     memset(f, 0, offsetof(hr_frame, small));
     f->ctx = ctx;
     f->fn = tiga_module_find(c->module, c->name);
-    if (!f->fn)
-        return fail_name(ctx, c->module, c->name);
-    tiga_status status = take_block(f);
+    return f->fn ? take_block(f) : fail_name(ctx, c->module, c->name);
+}
+
+/* A frame that can be launched; on failure only frame_fini is left to do. */
+static tiga_status frame_init(hr_frame *f, tiga_context *ctx, const hr_call *c) {
+    tiga_status status = frame_find(f, ctx, c);
     if (status == TIGA_OK)
         status = check(f, c);
     if (status == TIGA_OK)
@@ -186,6 +192,21 @@ tiga_status tiga_call_many(tiga_context *ctx, tiga_module *m, const char *name, 
 tiga_status tiga_call(tiga_context *ctx, tiga_module *m, const char *name, tiga_graph *graph, const tiga_binding *in,
                       int n_in, tiga_binding *out, int n_out) {
     return tiga_call_many(ctx, m, name, &graph, graph != NULL, in, n_in, out, n_out, NULL);
+}
+
+tiga_status tiga_call_shapes(tiga_context *ctx, tiga_module *m, const char *name, tiga_graph *const *graphs,
+                             int n_graphs, const tiga_binding *in, int n_in, tiga_binding *out, int n_out) {
+    hr_call c = {m, name, graphs, n_graphs, in, n_in, out, n_out};
+    if (!is_complete(ctx, &c))
+        return rt_fail(ctx, TIGA_E_ARGUMENT, "tiga_call_shapes: an argument is NULL, or a count negative");
+    hr_frame f;
+    tiga_status status = frame_find(&f, ctx, &c);
+    if (status == TIGA_OK)
+        status = check_arguments(&f, &c);
+    if (status == TIGA_OK)
+        status = hr_shape_results(&f);
+    base_free(f.block);
+    return status;
 }
 
 /* ---- prepared ---------------------------------------------------------------------------------------------------- */

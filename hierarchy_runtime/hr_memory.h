@@ -61,6 +61,7 @@ typedef struct hr_block {
     int32_t tier;
     int64_t bytes;
     void *data;      /* in memory; NULL on disk */
+    int64_t room;    /* host: of the memory, >= bytes */
     hr_spill *spill; /* on disk */
     int fd; /* of the file as it was then */
     bool direct;
@@ -72,10 +73,23 @@ typedef enum hr_block_flag { HR_ZERO = 1, HR_CHARGED = 2 } hr_block_flag; /* CHA
 /* On failure nothing is charged, CHARGED or not.  Retains the account. */
 tiga_status hr_block_new(tiga_context *ctx, tiga_execution *e, int32_t tier, int64_t bytes, int flags, const char *what,
                          hr_block *out);
-void hr_block_fini(hr_block *b); /* no block is fine */
-/* The same, but the memory of a block on the host goes to who is allocating in this account, if it is worth it: pages that
+void hr_block_fini(hr_block *b); /* no block is fine.  Memory may be kept */
+/* The same of a value that left memory: nothing is kept, but the memory of a block on the host goes to who is allocating in this account, if it is worth it: pages that
  * are mapped already cost half the time of a restore.  Without the lock. */
 void hr_block_hand_over(hr_block *b);
+
+/* ---- hr_kept.c: host memory that is kept for reuse ---- */
+typedef struct hr_kept {
+    pthread_mutex_t lock;
+    struct hr_kept_block *first;
+    _Atomic int64_t bytes; /* of all */
+} hr_kept;
+struct hr_memory;
+/* For charged bytes, *room of them; NULL: none fits.  Then what is kept goes as far as it and what is live are over budget. */
+void *hr_kept_take(struct hr_memory *m, int64_t bytes, int64_t *room);
+/* Memory of rt_mem_new whose `charged` bytes are about to be discharged; false: it is not kept. */
+bool hr_kept_give(struct hr_memory *m, void *data, int64_t room, int64_t charged);
+void hr_kept_drop(hr_kept *k);
 
 /* ---- hr_transfer.c ---- */
 /* All bytes of `from` to `to`, of equal size.  E_FILE, E_FORMAT (a checksum), E_MEMORY. */
@@ -125,10 +139,12 @@ typedef struct hr_memory {
     void *spare; /* memory of a value just evicted; NULL when nobody allocates */
     int64_t spare_bytes;
     int64_t evictions, restores, spills;
+    hr_kept kept;
     hr_spill spill;
     hr_worker worker;
 } hr_memory;
 hr_memory *hr_memory_of(tiga_context *ctx, tiga_execution *e); /* NULL: E_MEMORY */
+hr_memory *hr_memory_if(tiga_execution *e); /* NULL: nobody has asked for it yet */
 const char *hr_spill_folder(const tiga_execution *e);
 
 /* ---- hr_buffer.c ---- */

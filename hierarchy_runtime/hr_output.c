@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-static tiga_status make_result(hr_frame *f, int i) {
+static tiga_status shape_result(hr_frame *f, int i, tiga_array *a) {
     const tiga_field_info *field = &f->fn->results[i];
     int64_t shape[7], axis = hr_axis_size(f, field), n_bytes;
     int rank = 0;
@@ -12,20 +12,30 @@ static tiga_status make_result(hr_frame *f, int i) {
         shape[rank++] = axis;
     for (int k = 0; k < field->rank; k++)
         shape[rank++] = hr_dim_value(f, field->shape[k]);
-    if (!rt_shape_bytes(field->dtype, rank, shape, &n_bytes))
-        return rt_fail(f->ctx, TIGA_E_MEMORY, "%s: result '%s' is larger than any memory", f->fn->name, field->name);
+    *a = tiga_array_borrow(NULL, field->dtype, rank, shape);
+    return rt_shape_bytes(field->dtype, rank, shape, &n_bytes)
+               ? TIGA_OK
+               : rt_fail(f->ctx, TIGA_E_MEMORY, "%s: result '%s' is larger than any memory", f->fn->name, field->name);
+}
+
+static tiga_status make_result(hr_frame *f, int i) {
+    const tiga_field_info *field = &f->fn->results[i];
+    tiga_array a;
+    tiga_status status = shape_result(f, i, &a);
+    if (status != TIGA_OK)
+        return status;
+    int64_t n_bytes = tiga_array_bytes(&a);
     base_str what = {0};
     base_str_addf(&what, "%s: result '%s'", f->fn->name, field->name);
     const char *text = what.failed ? f->fn->name : base_str_text(&what);
-    void *data;
-    tiga_status status = hr_charge(f, n_bytes, text);
+    status = hr_charge(f, n_bytes, text);
     if (status == TIGA_OK) /* not zeroed: every element is written */
-        status = rt_mem_take(f->ctx, n_bytes, 1, false, text, &data);
+        status = rt_mem_take(f->ctx, n_bytes, 1, false, text, &a.data);
     base_str_fini(&what);
     if (status != TIGA_OK)
         return status;
-    *f->results[i] = tiga_array_borrow(data, field->dtype, rank, shape);
-    f->results[i]->owned = 1;
+    a.owned = 1;
+    *f->results[i] = a;
     f->made[i] = true;
     return TIGA_OK;
 }
@@ -33,6 +43,15 @@ static tiga_status make_result(hr_frame *f, int i) {
 tiga_status hr_make_results(hr_frame *f) {
     for (int i = 0; i < f->fn->n_results; i++) {
         tiga_status status = f->results[i]->data ? TIGA_OK : make_result(f, i);
+        if (status != TIGA_OK)
+            return status;
+    }
+    return TIGA_OK;
+}
+
+tiga_status hr_shape_results(hr_frame *f) {
+    for (int i = 0; i < f->fn->n_results; i++) {
+        tiga_status status = f->results[i]->data ? TIGA_OK : shape_result(f, i, f->results[i]);
         if (status != TIGA_OK)
             return status;
     }

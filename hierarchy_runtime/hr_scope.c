@@ -14,6 +14,8 @@
 static void memory_free(rt_room *room) {
     hr_memory *m = (hr_memory *)room;
     hr_worker_fini(&m->worker);
+    hr_kept_drop(&m->kept);
+    pthread_mutex_destroy(&m->kept.lock);
     hr_spill_fini(&m->spill);
     pthread_cond_destroy(&m->moved);
     pthread_mutex_destroy(&m->lock);
@@ -29,6 +31,7 @@ static hr_memory *memory_new(tiga_execution *e) {
     m->account = e;
     pthread_mutex_init(&m->lock, NULL);
     pthread_cond_init(&m->moved, NULL);
+    pthread_mutex_init(&m->kept.lock, NULL);
     hr_spill_init(&m->spill);
     hr_worker_init(&m->worker);
     return m;
@@ -44,6 +47,13 @@ hr_memory *hr_memory_of(tiga_context *ctx, tiga_execution *e) {
     pthread_mutex_unlock(&e->lock);
     if (!m)
         rt_fail(ctx, TIGA_E_MEMORY, "out of memory");
+    return m;
+}
+
+hr_memory *hr_memory_if(tiga_execution *e) {
+    pthread_mutex_lock(&e->lock);
+    hr_memory *m = (hr_memory *)e->room;
+    pthread_mutex_unlock(&e->lock);
     return m;
 }
 
@@ -137,9 +147,42 @@ tiga_status tiga_execution_begin(tiga_context *ctx, const tiga_execution_options
     if (out)
         *out = tiga_execution_retain(e);
     pthread_mutex_lock(&ctx->lock);
+    atomic_store(&e->keep, ctx->keep);
     ctx->account = e;
     pthread_mutex_unlock(&ctx->lock);
     return TIGA_OK;
+}
+
+/* ---- memory kept for reuse ---- */
+
+static void keep_most(tiga_execution *e, int64_t n_bytes) {
+    hr_memory *m = hr_memory_if(e);
+    atomic_store(&e->keep, n_bytes);
+    if (m && atomic_load(&m->kept.bytes) > n_bytes)
+        hr_kept_drop(&m->kept);
+}
+
+tiga_status tiga_memory_keep(tiga_context *ctx, int64_t n_bytes) {
+    if (!ctx || n_bytes < 0)
+        return rt_fail(ctx, TIGA_E_ARGUMENT, "tiga_memory_keep: the context is NULL, or the size negative");
+    pthread_mutex_lock(&ctx->lock);
+    ctx->keep = n_bytes;
+    pthread_mutex_unlock(&ctx->lock);
+    tiga_execution *e = rt_account_of(ctx);
+    keep_most(ctx->own, n_bytes);
+    keep_most(e, n_bytes);
+    tiga_execution_free(e);
+    return TIGA_OK;
+}
+
+void tiga_memory_trim(tiga_context *ctx) {
+    tiga_execution *e = rt_account_of(ctx);
+    hr_memory *in_force = e ? hr_memory_if(e) : NULL, *own = e ? hr_memory_if(ctx->own) : NULL;
+    if (in_force)
+        hr_kept_drop(&in_force->kept);
+    if (own)
+        hr_kept_drop(&own->kept);
+    tiga_execution_free(e);
 }
 
 tiga_status tiga_execution_end(tiga_context *ctx) {
@@ -152,6 +195,7 @@ tiga_status tiga_execution_end(tiga_context *ctx) {
     if (e == ctx->own)
         return rt_fail(ctx, TIGA_E_ARGUMENT, "tiga_execution_end: there is no scope");
     atomic_store(&e->active, false);
+    keep_most(e, 0);
     tiga_execution_free(e);
     return TIGA_OK;
 }
@@ -170,11 +214,10 @@ bool tiga_execution_active(tiga_context *ctx) {
 /* ---- reports ---- */
 
 static void count_moves(tiga_execution *e, tiga_memory_report *r) {
-    pthread_mutex_lock(&e->lock);
-    hr_memory *m = (hr_memory *)e->room;
-    pthread_mutex_unlock(&e->lock);
+    hr_memory *m = hr_memory_if(e);
     if (!m)
         return;
+    r->kept = atomic_load(&m->kept.bytes);
     pthread_mutex_lock(&m->lock);
     r->evictions = m->evictions;
     r->restores = m->restores;

@@ -74,19 +74,23 @@ static void size_text(char *out, size_t n, double bytes) {
 
 tiga_status rt_mem_take(tiga_context *ctx, int64_t count, int64_t size, bool zero, const char *what, void **out) {
     *out = NULL;
+    int64_t n_bytes, available = INT64_MAX;
+    bool fits = count >= 0 && !__builtin_mul_overflow(count, size, &n_bytes);
+    bool allowed = fits && !(ctx && ctx->memory_limit > 0 && n_bytes > ctx->memory_limit);
+    if (allowed && n_bytes >= ASK_FROM)
+        available = rt_mem_available();
+    if (allowed && n_bytes <= available)
+        *out = rt_mem_new(n_bytes, zero);
+    if (*out)
+        return TIGA_OK;
     char need[32], have[32];
     size_text(need, sizeof need, (double)count * (double)size);
-    int64_t n_bytes;
-    if (count < 0 || __builtin_mul_overflow(count, size, &n_bytes))
+    size_text(have, sizeof have, (double)available);
+    if (!fits)
         return rt_fail(ctx, TIGA_E_MEMORY, "%s needs %s, more than any machine can address", what, need);
-    if (ctx && ctx->memory_limit > 0 && n_bytes > ctx->memory_limit)
+    if (!allowed)
         return rt_fail(ctx, TIGA_E_MEMORY, "%s needs %s, over the limit that was set", what, need);
-    if (n_bytes >= ASK_FROM) {
-        int64_t available = rt_mem_available();
-        size_text(have, sizeof have, (double)available);
-        if (n_bytes > available)
-            return rt_fail(ctx, TIGA_E_MEMORY, "%s needs %s of memory; the machine has %s available", what, need, have);
-    }
-    *out = rt_mem_new(n_bytes, zero);
-    return *out ? TIGA_OK : rt_fail(ctx, TIGA_E_MEMORY, "%s: cannot allocate %s", what, need);
+    if (n_bytes > available)
+        return rt_fail(ctx, TIGA_E_MEMORY, "%s needs %s of memory; the machine has %s available", what, need, have);
+    return rt_fail(ctx, TIGA_E_MEMORY, "%s: cannot allocate %s", what, need);
 }

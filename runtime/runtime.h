@@ -24,6 +24,7 @@ struct tiga_context {
     tiga_execution *account; /* in force: that of the scope, or `own`.  Changed under `lock` */
     tiga_execution *own;
     int64_t call_live, call_peak; /* of what calls have charged and not given back */
+    int64_t keep; /* tiga_memory_keep, for scopes to come.  Under `lock` */
     int64_t memory_limit; /* > 0: rt_mem_take refuses more than this at once (tests, fuzzing) */
     atomic_int interrupted;
     int (*poll)(void *user); /* see tiga_context_options */
@@ -51,6 +52,7 @@ struct tiga_execution {
     atomic_bool active;
     _Atomic int64_t budget[TIGA_TIERS]; /* < 0: unlimited */
     _Atomic int64_t live[TIGA_TIERS], peak[TIGA_TIERS];
+    _Atomic int64_t keep; /* most bytes of freed memory to be kept */
     tiga_execution_options options; /* its texts are its own */
     rt_shared *shared; /* or NULL: the budget is of many processes */
     /* What stands above: makes room, and is freed with the account.  Set under the lock, once. */

@@ -1,55 +1,59 @@
-/* Memory of tensors: counted blocks, 64-byte aligned.  Freed blocks are kept for new ones of about their size, because the
- * pages of fresh memory cost more than the arithmetic on them. */
+/* Memory of tensors: a tiga_buffer, which is charged to the account in force and may leave memory while nobody has pinned
+ * it, or memory of the caller, which is neither.  Counted by nodes; views share one.
+ *
+ * Pins are counted here, so that one tiga_pin a buffer is enough.  `data` is there only while pinned: who forgets to pin
+ * finds NULL, not bytes that have gone elsewhere. */
 #include "tensor/tensor.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-enum { ALIGN = 64 };
-
-/* A kept block that is not more than a quarter too large. */
-static tensor_buffer *take_kept(tiga_tensors *ts, int64_t bytes) {
-    for (tensor_buffer **at = &ts->kept; *at; at = &(*at)->next)
-        if ((*at)->room >= bytes && (*at)->room - bytes <= bytes / 4 + ALIGN) {
-            tensor_buffer *b = *at;
-            *at = b->next;
-            ts->counters.kept_bytes -= b->room;
-            return b;
-        }
-    return NULL;
-}
-
-tensor_buffer *tensor_buffer_new(tiga_tensors *ts, int64_t bytes) {
-    tensor_buffer *b = bytes < INT64_MAX - 4096 ? take_kept(ts, bytes) : NULL;
-    int64_t room = (bytes + ALIGN - 1) / ALIGN * ALIGN;
-    if (!b && bytes < INT64_MAX - 4096) { /* one block: this, and the bytes */
-        b = base_alloc(sizeof *b + (size_t)room + ALIGN);
-        if (b)
-            *b = (tensor_buffer){.room = room,
-                                 .data = (void *)(((uintptr_t)(b + 1) + ALIGN - 1) & ~(uintptr_t)(ALIGN - 1))};
-    }
-    if (!b) {
-        tensor_fail(ts, TIGA_E_MEMORY, "a tensor of %lld bytes: out of memory", (long long)bytes);
-        return NULL;
-    }
-    b->refs = 1;
-    b->ts = ts;
-    b->bytes = bytes;
-    b->next = NULL;
-    ts->refs++;
-    ts->counters.live_bytes += bytes;
-    return b;
-}
-
-tensor_buffer *tensor_buffer_given(tiga_tensors *ts, void *data, int64_t bytes, void *owner, void (*release)(void *)) {
+static tensor_buffer *wrap(tiga_tensors *ts, int64_t bytes) {
     tensor_buffer *b = base_alloc_zero(sizeof *b);
     if (!b) {
         tensor_fail(ts, TIGA_E_MEMORY, "a tensor: out of memory");
         return NULL;
     }
-    *b = (tensor_buffer){
-        .refs = 1, .ts = ts, .data = data, .bytes = bytes, .owner = owner, .release = release, .given = true};
+    b->refs = 1;
+    b->ts = ts;
+    b->bytes = bytes;
     ts->refs++;
+    return b;
+}
+
+tiga_status tensor_buffer_new(tiga_tensors *ts, int64_t bytes, tensor_buffer **out) {
+    tensor_buffer *b = *out = wrap(ts, bytes);
+    if (!b)
+        return TIGA_E_MEMORY;
+    tiga_status status = tiga_buffer_new_unset(ts->ctx, NULL, TIGA_TIER_HOST, bytes, &b->managed);
+    if (status == TIGA_OK)
+        status = tiga_buffer_pin(ts->ctx, b->managed, TIGA_WRITE, &b->pin);
+    if (status == TIGA_OK) {
+        b->data = b->pin.data;
+        b->pins = 1;
+        ts->counters.live_bytes += bytes;
+        return TIGA_OK;
+    }
+    tiga_buffer_free(b->managed);
+    base_free(b);
+    tensor_home_put(ts);
+    *out = NULL;
+    return status;
+}
+
+tensor_buffer *tensor_buffer_take(tiga_tensors *ts, tiga_buffer *managed) {
+    tensor_buffer *b = wrap(ts, tiga_buffer_bytes(managed));
+    if (!b)
+        return NULL;
+    b->managed = managed;
+    ts->counters.live_bytes += b->bytes;
+    return b;
+}
+
+tensor_buffer *tensor_buffer_given(tiga_tensors *ts, void *data, int64_t bytes, void *owner, void (*release)(void *)) {
+    tensor_buffer *b = wrap(ts, bytes);
+    if (!b)
+        return NULL;
+    b->data = data;
+    b->owner = owner;
+    b->release = release;
     return b;
 }
 
@@ -58,38 +62,57 @@ tensor_buffer *tensor_buffer_retain(tensor_buffer *b) {
     return b;
 }
 
-/* Small blocks are not worth the search. */
-static bool keep(tiga_tensors *ts, tensor_buffer *b) {
-    enum { SMALLEST = 16384 };
-    if (b->room < SMALLEST || b->room > ts->options.keep_bytes - ts->counters.kept_bytes)
-        return false;
-    b->next = ts->kept;
-    ts->kept = b;
-    ts->counters.kept_bytes += b->room;
-    return true;
-}
-
 void tensor_buffer_put(tensor_buffer *b) {
     if (!b || --b->refs)
         return;
     tiga_tensors *ts = b->ts;
-    if (b->given) {
-        if (b->release)
-            b->release(b->owner);
-        base_free(b);
-    } else {
+    if (b->managed) {
         ts->counters.live_bytes -= b->bytes;
-        if (!keep(ts, b))
-            base_free(b);
+        tiga_buffer_unpin(&b->pin); /* one that was never finished */
+        tiga_buffer_free(b->managed);
+    } else if (b->release) {
+        b->release(b->owner);
     }
+    base_free(b);
     tensor_home_put(ts);
 }
 
-void tensor_buffers_drop(tiga_tensors *ts) {
-    while (ts->kept) {
-        tensor_buffer *b = ts->kept;
-        ts->kept = b->next;
-        base_free(b);
+tiga_status tensor_buffer_pin(tensor_buffer *b) {
+    if (b->managed && b->pins == 0) {
+        tiga_status status = tiga_buffer_pin(b->ts->ctx, b->managed, TIGA_READ, &b->pin);
+        if (status != TIGA_OK)
+            return status;
+        b->data = b->pin.data;
     }
-    ts->counters.kept_bytes = 0;
+    b->pins++;
+    return TIGA_OK;
+}
+
+void tensor_buffer_unpin(tensor_buffer *b) {
+    if (--b->pins || !b->managed)
+        return;
+    b->data = NULL;
+    tiga_buffer_unpin(&b->pin);
+}
+
+tiga_status tensor_pin(const tiga_tensor *x) { return x->buffer ? tensor_buffer_pin(x->buffer) : TIGA_OK; }
+
+void tensor_unpin(const tiga_tensor *x) {
+    if (x->buffer)
+        tensor_buffer_unpin(x->buffer);
+}
+
+tiga_status tensor_pin_all(tiga_tensor *const *xs, size_t n) {
+    tiga_status status = TIGA_OK;
+    size_t done = 0;
+    while (done < n && (status = tensor_pin(xs[done])) == TIGA_OK)
+        done++;
+    if (status != TIGA_OK)
+        tensor_unpin_all(xs, done);
+    return status;
+}
+
+void tensor_unpin_all(tiga_tensor *const *xs, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        tensor_unpin(xs[i]);
 }

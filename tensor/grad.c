@@ -373,7 +373,7 @@ tiga_status tiga_tensor_watch(tiga_tensor *x, tiga_tensor **out) {
         tiga_status settling = tensor_settle(x, &settled);
         return settling == TIGA_OK ? tensor_give(tiga_tensor_watch(settled, out), settled) : settling;
     }
-    tiga_status status = tiga_tensor_realize(&x, 1);
+    tiga_status status = tensor_compute(&x, 1);
     if (status != TIGA_OK)
         return status;
     tiga_tensor *v = tensor_new(ts, TENSOR_REAL, x->dtype, x->rank, x->shape);

@@ -50,9 +50,12 @@ tiga_status tiga_tensor_from(tiga_tensors *ts, const tiga_array *a, int mode, ti
         return TIGA_E_ARGUMENT;
     if (mode == TIGA_BORROW)
         return on_buffer(ts, a, tensor_buffer_given(ts, a->data, bytes, NULL, NULL), out);
-    tensor_buffer *b = tensor_buffer_new(ts, bytes);
-    if (b)
-        base_copy(b->data, a->data, (size_t)bytes);
+    tensor_buffer *b;
+    tiga_status status = tensor_buffer_new(ts, bytes, &b);
+    if (status != TIGA_OK)
+        return status;
+    base_copy(b->data, a->data, (size_t)bytes);
+    tensor_buffer_unpin(b);
     return on_buffer(ts, a, b, out);
 }
 
@@ -147,12 +150,15 @@ tiga_status tiga_tensor_full(tiga_tensors *ts, int32_t dtype, int32_t rank, cons
 }
 
 /* ---- series ---- */
+/* Pinned. */
 static tiga_status fresh(tiga_tensors *ts, int32_t dtype, int32_t rank, const int64_t *shape, tiga_tensor **out) {
     int64_t n = tensor_count(dtype, rank, shape);
     if (n < 0)
         return tensor_fail(ts, TIGA_E_ARGUMENT, "a tensor has 0 to 7 axes and a size that fits into memory");
     tiga_array a = tiga_array_borrow(NULL, dtype, rank, shape);
-    return on_buffer(ts, &a, tensor_buffer_new(ts, n * tiga_dtype_bytes(dtype)), out);
+    tensor_buffer *b;
+    tiga_status status = tensor_buffer_new(ts, n * tiga_dtype_bytes(dtype), &b);
+    return status == TIGA_OK ? on_buffer(ts, &a, b, out) : status;
 }
 
 tiga_status tiga_tensor_arange(tiga_tensors *ts, int32_t dtype, int64_t begin, int64_t end, int64_t step,
@@ -177,6 +183,8 @@ tiga_status tiga_tensor_arange(tiga_tensors *ts, int32_t dtype, int64_t begin, i
         else
             ((float *)data)[i] = (float)v;
     }
+    if (status == TIGA_OK)
+        tensor_unpin(*out);
     return status;
 }
 
@@ -203,5 +211,7 @@ tiga_status tiga_tensor_rand(tiga_tensors *ts, int32_t dtype, int32_t rank, cons
         else
             ((double *)(*out)->buffer->data)[i] = (double)(bits >> 11) * 0x1p-53;
     }
+    if (status == TIGA_OK)
+        tensor_unpin(*out);
     return status;
 }

@@ -98,6 +98,7 @@ static int64_t bytes_of(const tiga_tensor *x) { return tiga_tensor_size(x) * tig
 
 void tensor_become_real(tiga_tensor *x, tensor_buffer *b) {
     tensor_buffer_put(x->buffer);
+    tensor_buffer_unpin(b);
     x->buffer = b;
     x->offset = 0;
     x->kind = TENSOR_REAL;
@@ -127,9 +128,15 @@ tiga_status tensor_densify(tiga_tensor *x) {
         tensor_dense_strides(x);
         return TIGA_OK;
     }
-    tensor_buffer *b = tensor_buffer_new(x->ts, bytes_of(x));
-    if (!b)
-        return TIGA_E_MEMORY;
+    tensor_buffer *b;
+    tiga_status status = tensor_pin(x);
+    if (status != TIGA_OK)
+        return status;
+    status = tensor_buffer_new(x->ts, bytes_of(x), &b);
+    if (status != TIGA_OK) {
+        tensor_unpin(x);
+        return status;
+    }
     tiga_tensor dense = *x;
     tensor_dense_strides(&dense);
     if (x->literal)
@@ -137,6 +144,8 @@ tiga_status tensor_densify(tiga_tensor *x) {
     else
         copy(x->rank, x->shape, b->data, dense.strides, tensor_memory(x), x->strides, tiga_dtype_bytes(x->dtype));
     x->ts->counters.copies += x->rank != 0;
+    tensor_unpin(x);
+    tensor_buffer_unpin(b);
     tensor_buffer_put(x->buffer);
     x->buffer = b;
     x->offset = 0;
@@ -287,30 +296,61 @@ static tiga_status dense_operands(tiga_tensor *x) {
     return TIGA_OK;
 }
 
+static void run_copy(tiga_tensor *x, char *to) {
+    tiga_tensor dense = *x;
+    tensor_dense_strides(&dense);
+    switch ((tensor_move)x->code) {
+    case MOVE_CONCAT:
+        run_concat(x, to);
+        break;
+    case MOVE_PLACE:
+        run_place(x, to);
+        break;
+    case MOVE_GATHER:
+        run_gather(x, to);
+        break;
+    case MOVE_SCATTER:
+        run_scatter(x, to);
+        break;
+    case MOVE_CUMSUM:
+        run_cumsum(x, to);
+        break;
+    case MOVE_EXPAND:
+        copy(x->rank, x->shape, to, dense.strides, tensor_memory(x->args[0]), x->args[0]->strides,
+             tiga_dtype_bytes(x->dtype));
+        break;
+    case MOVE_NONE:
+    case MOVE_RESHAPE:
+    case MOVE_PERMUTE:
+    case MOVE_SLICE:
+    case MOVE_ALIAS:
+        BASE_BUG("movement %d copies nothing", (int)x->code);
+    }
+}
+
+/* Operands stay in memory from the first byte to the last. */
+static tiga_status into_buffer(tiga_tensor *x, tensor_buffer **b) {
+    *b = NULL;
+    tiga_status status = tensor_pin_all(x->args, x->n_args);
+    if (status != TIGA_OK)
+        return status;
+    status = tensor_buffer_new(x->ts, bytes_of(x), b);
+    if (status == TIGA_OK && bytes_of(x) > 0)
+        run_copy(x, (*b)->data);
+    tensor_unpin_all(x->args, x->n_args);
+    return status;
+}
+
 tiga_status tensor_move_run(tiga_tensor *x) {
     tiga_status status;
+    tensor_buffer *b;
     if (run_view(x, &status))
         return status;
     status = dense_operands(x);
-    tensor_buffer *b = status == TIGA_OK ? tensor_buffer_new(x->ts, bytes_of(x)) : NULL;
-    if (!b)
-        return status == TIGA_OK ? TIGA_E_MEMORY : status;
-    tiga_tensor dense = *x;
-    tensor_dense_strides(&dense);
-    bool empty = bytes_of(x) == 0;
-    if (!empty && x->code == MOVE_CONCAT)
-        run_concat(x, b->data);
-    else if (!empty && x->code == MOVE_PLACE)
-        run_place(x, b->data);
-    else if (!empty && x->code == MOVE_GATHER)
-        run_gather(x, b->data);
-    else if (!empty && x->code == MOVE_SCATTER)
-        run_scatter(x, b->data);
-    else if (!empty && x->code == MOVE_CUMSUM)
-        run_cumsum(x, b->data);
-    else if (!empty) /* expand */
-        copy(x->rank, x->shape, b->data, dense.strides, tensor_memory(x->args[0]), x->args[0]->strides,
-             tiga_dtype_bytes(x->dtype));
+    if (status == TIGA_OK)
+        status = into_buffer(x, &b);
+    if (status != TIGA_OK)
+        return status;
     x->ts->counters.copies++;
     x->how = (tiga_tensor_execution){.how = TIGA_TENSOR_COPIED, .bytes_written = bytes_of(x)};
     tensor_become_real(x, b);

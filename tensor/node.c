@@ -31,6 +31,7 @@ tiga_status tiga_tensors_new(tiga_context *ctx, const tiga_tensors_options *opti
     tiga_tensors *ts = base_alloc_zero(sizeof *ts);
     if (!ts)
         return tiga_error_set(ctx, TIGA_E_MEMORY, "tiga_tensors_new: out of memory");
+    tiga_memory_keep(ctx, o.keep_bytes > 0 ? o.keep_bytes : 0);
     ts->refs = 1;
     ts->ctx = ctx;
     ts->options = o;
@@ -43,7 +44,7 @@ void tensor_home_put(tiga_tensors *ts) {
     if (--ts->refs)
         return;
     tensor_entries_drop(ts);
-    tensor_buffers_drop(ts);
+    tiga_memory_trim(ts->ctx);
     tensor_list_fini(&ts->way);
     tensor_list_fini(&ts->spare[0]);
     tensor_list_fini(&ts->spare[1]);
@@ -59,7 +60,15 @@ void tiga_tensors_free(tiga_tensors *ts) {
 tiga_context *tiga_tensors_context(const tiga_tensors *ts) { return ts ? ts->ctx : NULL; }
 
 tiga_tensors_counters tiga_tensors_get_counters(const tiga_tensors *ts) {
-    return ts ? ts->counters : (tiga_tensors_counters){0};
+    if (!ts)
+        return (tiga_tensors_counters){0};
+    tiga_tensors_counters c = ts->counters;
+    tiga_memory_report r = {.struct_bytes = sizeof r};
+    tiga_execution *e = tiga_execution_current(ts->ctx);
+    tiga_execution_report(e, &r);
+    tiga_execution_free(e);
+    c.kept_bytes = r.kept;
+    return c;
 }
 
 /* ---- nodes ---- */
@@ -145,6 +154,7 @@ static void free_one(tiga_tensor *x) {
         bury(x->args[i]);
     if (x->args != x->few)
         base_free(x->args);
+    tensor_forget_shown(x);
     tensor_buffer_put(x->buffer);
     base_free(x);
 }

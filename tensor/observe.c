@@ -124,12 +124,66 @@ static tiga_status realize(tiga_tensors *ts, tiga_tensor *const *xs, int n, bool
 }
 
 tiga_status tensor_realize_operands(tiga_tensor *const *xs, int n) { return realize(xs[0]->ts, xs, n, false); }
+tiga_status tensor_compute(tiga_tensor *const *xs, int n) { return realize(xs[0]->ts, xs, n, true); }
 
 tiga_status tiga_tensor_realize(tiga_tensor *const *xs, int n) {
     if (n == 0)
         return TIGA_OK;
     tiga_tensors *ts = tensor_home_of(xs, n, "tiga_tensor_realize");
-    return ts ? realize(ts, xs, n, true) : TIGA_E_ARGUMENT;
+    tiga_status status = ts ? realize(ts, xs, n, true) : TIGA_E_ARGUMENT;
+    for (int i = 0; i < n && status == TIGA_OK; i++)
+        if (xs[i]->buffer && xs[i]->buffer->managed)
+            status = tiga_buffer_realize(ts->ctx, xs[i]->buffer->managed);
+    return status;
+}
+
+/* ---- showing memory ---- */
+/* What has been shown stays as it was, also when x itself is packed anew for a program. */
+static tiga_status show(tiga_tensor *x) {
+    if (x->watchers || x->looked)
+        return TIGA_OK;
+    tiga_status status = tensor_compute(&x, 1);
+    if (status == TIGA_OK)
+        status = tensor_densify(x);
+    if (status == TIGA_OK)
+        status = tensor_pin(x);
+    if (status != TIGA_OK)
+        return status;
+    x->shown = x->buffer ? tensor_buffer_retain(x->buffer) : NULL;
+    x->array = tiga_array_borrow((void *)(uintptr_t)tensor_memory(x), x->dtype, x->rank, x->shape);
+    return TIGA_OK;
+}
+
+void tensor_forget_shown(tiga_tensor *x) {
+    if (!x->shown)
+        return;
+    tensor_buffer_unpin(x->shown);
+    tensor_buffer_put(x->shown);
+    x->shown = NULL;
+}
+
+void tensor_hide(tiga_tensor *x) {
+    x->looked = false;
+    if (!x->watchers)
+        tensor_forget_shown(x);
+}
+
+tiga_status tiga_tensor_pin(tiga_tensor *x, const tiga_array **out) {
+    if (out)
+        *out = NULL;
+    if (!x || !out)
+        return x ? tensor_fail(x->ts, TIGA_E_ARGUMENT, "tiga_tensor_pin: out is NULL") : TIGA_E_ARGUMENT;
+    tiga_status status = show(x);
+    if (status != TIGA_OK)
+        return status;
+    x->watchers++;
+    *out = &x->array;
+    return TIGA_OK;
+}
+
+void tiga_tensor_unpin(tiga_tensor *x) {
+    if (x && x->watchers && --x->watchers == 0 && !x->looked)
+        tensor_forget_shown(x);
 }
 
 tiga_status tiga_tensor_data(tiga_tensor *x, const tiga_array **out) {
@@ -137,12 +191,10 @@ tiga_status tiga_tensor_data(tiga_tensor *x, const tiga_array **out) {
         *out = NULL;
     if (!x || !out)
         return x ? tensor_fail(x->ts, TIGA_E_ARGUMENT, "tiga_tensor_data: out is NULL") : TIGA_E_ARGUMENT;
-    tiga_status status = realize(x->ts, &x, 1, true);
-    if (status == TIGA_OK)
-        status = tensor_densify(x);
+    tiga_status status = show(x);
     if (status != TIGA_OK)
         return status;
-    x->array = tiga_array_borrow((void *)(uintptr_t)tensor_memory(x), x->dtype, x->rank, x->shape);
+    x->looked = true;
     *out = &x->array;
     return TIGA_OK;
 }
@@ -155,10 +207,12 @@ tiga_status tiga_tensor_copy_to(tiga_tensor *x, void *to, int64_t n_bytes) {
     if (n_bytes != have || (!to && have))
         return tensor_fail(x->ts, TIGA_E_ARGUMENT, "tiga_tensor_copy_to: the tensor has %lld bytes, not %lld",
                            (long long)have, (long long)n_bytes);
-    tiga_status status = tiga_tensor_data(x, &a);
-    if (status == TIGA_OK)
-        base_copy(to, a->data, (size_t)have);
-    return status;
+    tiga_status status = tiga_tensor_pin(x, &a);
+    if (status != TIGA_OK)
+        return status;
+    base_copy(to, a->data, (size_t)have);
+    tiga_tensor_unpin(x);
+    return TIGA_OK;
 }
 
 tiga_tensor_execution tiga_tensor_get_execution(const tiga_tensor *x) {

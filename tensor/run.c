@@ -197,12 +197,14 @@ typedef struct binding { /* of one run */
     tiga_array *arrays; /* parameters, then results */
     tensor_buffer **made; /* results */
     size_t n_params, n_results;
+    size_t n_pinned; /* parameters */
     void *block;
     uint64_t small[96];
 } binding;
 
 static bool binding_init(binding *b, size_t n_params, size_t n_results) {
     size_t n_bytes = (n_params + n_results) * sizeof *b->arrays + n_results * sizeof *b->made;
+    b->n_pinned = 0;
     b->n_params = n_params;
     b->n_results = n_results;
     b->block = n_bytes > sizeof b->small ? base_alloc(n_bytes) : b->small;
@@ -223,21 +225,26 @@ static void binding_fini(binding *b) {
         base_free(b->block);
 }
 
+/* Parameters stay in memory from here until the program has run, so that making room for the next ones, for results and
+ * for what the program allocates moves none of them. */
 static tiga_status bind(const tensor_plan *p, binding *b) {
     tiga_status status = TIGA_OK;
     for (size_t i = 0; i < b->n_params && status == TIGA_OK; i++) {
         tiga_tensor *x = p->params.v[i];
         status = pack(p, x);
+        if (status == TIGA_OK)
+            status = tensor_pin(x);
+        if (status != TIGA_OK)
+            return status;
+        b->n_pinned++;
         program_shape(p, x, &b->arrays[i]);
-        b->arrays[i].data = status == TIGA_OK ? (void *)(uintptr_t)tensor_memory(x) : NULL;
+        b->arrays[i].data = (void *)(uintptr_t)tensor_memory(x);
     }
     for (size_t i = 0; i < b->n_results && status == TIGA_OK; i++) {
         tiga_array *a = &b->arrays[b->n_params + i];
         program_shape(p, p->roots[i], a);
-        b->made[i] = tensor_buffer_new(p->ts, tiga_array_bytes(a));
-        if (!b->made[i])
-            return TIGA_E_MEMORY;
-        a->data = b->made[i]->data;
+        status = tensor_buffer_new(p->ts, tiga_array_bytes(a), &b->made[i]);
+        a->data = status == TIGA_OK ? b->made[i]->data : NULL;
     }
     return status;
 }
@@ -355,6 +362,8 @@ static tiga_status run_some(tiga_tensors *ts, tiga_tensor *const *roots, size_t 
         status = bind(&p, &b);
     if (status == TIGA_OK)
         status = execute(&p, &b, &how);
+    if (b.block) /* before results forget what they were made from */
+        tensor_unpin_all(p.params.v, b.n_pinned);
     for (size_t i = 0; status == TIGA_OK && i < n_roots; i++)
         tiga_tensor_retain(roots[i]);
     for (size_t i = 0; status == TIGA_OK && i < n_roots; i++)

@@ -1,6 +1,6 @@
 /* tensor: lazy values over graph IR.  What the files of this folder share.
  *
- *   buffer.c       counted memory, kept for reuse; the only place that knows where elements lie
+ *   buffer.c       counted memory: a tiga_buffer, or the caller's; pinned while somebody reads or writes it
  *   node.c         tiga_tensors, and nodes: making, owning, freeing
  *   make.c         values that are there: arrays, numbers, arange, rand
  *   elementwise.c  operations element by element, and the functions made of them
@@ -10,7 +10,8 @@
  *   plan.c         an unrealised graph of nodes: numbered, its sizes named, its key
  *   emit.c         a plan as graph IR
  *   run.c          programs: found or compiled, bound, called
- *   observe.c      realize, data, copy_to, execution
+ *   observe.c      realize, pin, data, copy_to, execution
+ *   store.c        spill, residency, snapshots, the named store
  *   grad.c         gradients: GRAD operations between movements
  *   call.c         kernels of modules
  *
@@ -32,18 +33,26 @@ enum { TENSOR_MAX_RANK = 7 };
 typedef struct tensor_buffer {
     int64_t refs;
     tiga_tensors *ts;
-    void *data;
-    int64_t bytes, room; /* room: of the block, when it is ours */
-    void *owner; /* given memory */
+    tiga_buffer *managed; /* NULL: memory of the caller */
+    void *data;           /* NULL: managed, and not pinned */
+    int64_t bytes, pins;
+    tiga_pin pin; /* while pins > 0, of what is managed */
+    void *owner;  /* of the caller's memory */
     void (*release)(void *owner);
-    bool given;
-    struct tensor_buffer *next; /* among those kept */
 } tensor_buffer;
-tensor_buffer *tensor_buffer_new(tiga_tensors *ts, int64_t bytes); /* uninitialised; NULL: failed, said why */
+/* Of any value, pinned for writing once: tensor_buffer_unpin when it is whole. */
+tiga_status tensor_buffer_new(tiga_tensors *ts, int64_t bytes, tensor_buffer **out);
+tensor_buffer *tensor_buffer_take(tiga_tensors *ts, tiga_buffer *managed); /* NULL: failed, nothing taken */
 tensor_buffer *tensor_buffer_given(tiga_tensors *ts, void *data, int64_t bytes, void *owner, void (*release)(void *));
 tensor_buffer *tensor_buffer_retain(tensor_buffer *b);
 void tensor_buffer_put(tensor_buffer *b);
-void tensor_buffers_drop(tiga_tensors *ts); /* frees what is kept */
+/* Counted.  Brings the bytes home, where they stay. */
+tiga_status tensor_buffer_pin(tensor_buffer *b);
+void tensor_buffer_unpin(tensor_buffer *b);
+tiga_status tensor_pin(const tiga_tensor *x); /* REAL: its buffer, if it has one */
+void tensor_unpin(const tiga_tensor *x);
+tiga_status tensor_pin_all(tiga_tensor *const *xs, size_t n); /* or none */
+void tensor_unpin_all(tiga_tensor *const *xs, size_t n);
 
 /* ---- node.c ---- */
 typedef enum tensor_kind { TENSOR_REAL, TENSOR_COMPUTE, TENSOR_MOVE } tensor_kind;
@@ -87,7 +96,10 @@ struct tiga_tensor {
     tensor_buffer *buffer;
     ir_scalar_value value;
     tiga_tensor_execution how;
-    tiga_array array; /* for tiga_tensor_data */
+    tiga_array array;      /* for tiga_tensor_pin */
+    tensor_buffer *shown;  /* whose memory that is; pinned once.  NULL: not shown, or a number */
+    int32_t watchers;      /* tiga_tensor_pin without tiga_tensor_unpin */
+    bool looked;           /* one more, by tiga_tensor_data */
     uint64_t epoch;   /* of the traversal that has seen it */
     uint32_t number;  /* in that traversal */
     int32_t level;
@@ -110,7 +122,6 @@ struct tiga_tensors {
     tiga_tensors_counters counters;
     uint64_t epoch;
     tensor_list way, spare[2]; /* memory of traversals and of plans, empty between them */
-    tensor_buffer *kept;
     tensor_entry **table; /* open addressing */
     size_t n_entries, cap_entries;
     tiga_tensor *dead; /* nodes waiting to be freed */
@@ -174,8 +185,8 @@ tiga_status tensor_newaxis(tiga_tensor *x, int axis, tiga_tensor **out);
 /* ---- move.c ---- */
 tiga_status tensor_move_run(tiga_tensor *x); /* operands are REAL; x becomes so */
 tiga_status tensor_densify(tiga_tensor *x);  /* REAL: dense memory of its own where it had none */
-void tensor_become_real(tiga_tensor *x, tensor_buffer *b); /* takes b; dense */
-const void *tensor_memory(const tiga_tensor *x); /* REAL: first element */
+void tensor_become_real(tiga_tensor *x, tensor_buffer *b); /* takes b, dense and whole, and unpins it */
+const void *tensor_memory(const tiga_tensor *x); /* REAL and pinned: first element */
 
 /* ---- plan.c ---- */
 typedef struct tensor_plan {
@@ -215,6 +226,9 @@ void tensor_entries_drop(tiga_tensors *ts);
 
 /* ---- observe.c ---- */
 tiga_status tensor_realize_operands(tiga_tensor *const *xs, int n); /* moves on the way to xs, not xs themselves */
+tiga_status tensor_compute(tiga_tensor *const *xs, int n); /* xs themselves; wherever their memory is then */
+void tensor_hide(tiga_tensor *x); /* what tiga_tensor_data has shown */
+void tensor_forget_shown(tiga_tensor *x); /* x is freed */
 const char *tensor_how_text(int32_t how);
 
 #endif
