@@ -128,6 +128,13 @@ static const char prefetch_macro[] = "#if defined(__GNUC__)\n"
                                      "#define TIGA_PREFETCH(address) ((void)(address))\n"
                                      "#endif\n";
 
+/* Clang would take registers of 256 bits for vectors that no function has as an argument. */
+static const char wide_begin[] =
+    "#if TIGA_WHOLE_BYTES >= 64 /* registers of that size, whatever the processor prefers */\n"
+    "#pragma clang attribute push(__attribute__((min_vector_width(512))), apply_to = function)\n"
+    "#endif\n";
+static const char wide_end[] = "\n#if TIGA_WHOLE_BYTES >= 64\n#pragma clang attribute pop\n#endif\n";
+
 void cg_banner(cg_text *w, base_arena *arena, const ir_func *f) {
     if (f->signature && *f->signature)
         cg_comment(w, f->signature);
@@ -257,8 +264,10 @@ static void assemble(const cg_options *o, const cg_helpers *h, const cg_vectors 
     cg_blank(&w);
     cg_raw(&w, base_str_text(helpers));
     cg_raw(&w, base_str_text(vectors));
+    cg_raw(&w, vectors->len ? wide_begin : "");
     cg_blank(&w);
     cg_raw(&w, base_str_text(kernels));
+    cg_raw(&w, vectors->len ? wide_end : "");
 }
 
 static size_t count(const ir_module *m, ir_level level) {

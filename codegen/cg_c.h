@@ -125,6 +125,8 @@ const cg_piece *cg_piece_at(const cg_loop *c, const cg_place *p);
 /* cg_vector.c */
 int cg_log2(int lanes);
 const char *cg_vector_type(cg_loop *c, ir_dtype t, int lanes);
+/* Up to the next #else: where a vector of n such elements fits one register and needs no structure. */
+void cg_if_whole(base_str *out, ir_dtype t, int n);
 void cg_emit_vectors(cg_text *w, const cg_vectors *v, cg_helpers *h, base_arena *arena);
 
 /* cg_complex.c: vectors of complex numbers */

@@ -257,16 +257,18 @@ static void add_block(base_str *out, const block *b, const vector *v) {
     add_translated(out, b, v);
 }
 
-static void add_wrapper(base_str *out, const vector *v, ir_opcode code) {
+static void add_wrapper(base_str *out, const vector *v, int n, ir_opcode code) {
     const char *name = ir_op_describe(code)->text, *s = v->suffix;
     bool two = ir_op_describe(code)->cls == IR_CLASS_BINARY;
     base_str_addf(out, "#if TIGA_VECTOR_BYTES == 0\n#define tiga_%s_%s_part %s\n#endif\n", name, s,
                   ir_math_name(code, v->type));
+    cg_if_whole(out, v->type, n);
+    base_str_addf(out, "#define tiga_%s_%s tiga_%s_%s_part\n#else\n", name, s, name, s);
     base_str_addf(out, "#define X(i) r.p[i] = tiga_%s_%s_part(a.p[i]%s);\n", name, s, two ? ", b.p[i]" : "");
     base_str_addf(out, "TIGA_VECTOR_FN tiga_%s tiga_%s_%s(tiga_%s a", s, name, s, s);
     if (two)
         base_str_addf(out, ", tiga_%s b", s);
-    base_str_addf(out, ") {\n    tiga_%s r;\n    TIGA_EACH_%s(X)\n    return r;\n}\n#undef X\n", s, s);
+    base_str_addf(out, ") {\n    tiga_%s r;\n    TIGA_EACH_%s(X)\n    return r;\n}\n#undef X\n#endif\n", s, s);
 }
 
 static void one_width(base_str *out, base_arena *a, const cg_vectors *used, ir_dtype type, int width) {
@@ -287,7 +289,7 @@ static void one_width(base_str *out, base_arena *a, const cg_vectors *used, ir_d
     base_str_add(out, "#endif\n");
     for (int code = 0; code < IR_OP_COUNT; ++code)
         if (used->op[code][type][type][width] && ir_math_name((ir_opcode)code, type))
-            add_wrapper(out, &v, (ir_opcode)code);
+            add_wrapper(out, &v, n, (ir_opcode)code);
 }
 
 void cg_math_vectors(base_str *out, base_arena *a, const cg_vectors *v, cg_helpers *h) {

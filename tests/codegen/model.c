@@ -246,6 +246,7 @@ TIGA_FN float tiga_collapse_sum_f32(const float *partials) {
 #define TIGA_PART(name, element, bytes) typedef element tiga_##name##_part, tiga_##name##_mem;
 #define TIGA_BLEND(part, mask_part, m, a, b) ((m) ? (a) : (b))
 #define TIGA_NOT(m) (!(m))
+#define TIGA_ABS(part, mask_part, a) ((part)(sizeof(part) == 4 ? fabsf((float)(a)) : fabs((double)(a))))
 #else
 #if defined(__AVX512F__)
 #define TIGA_VECTOR_BYTES 64
@@ -260,6 +261,7 @@ TIGA_FN float tiga_collapse_sum_f32(const float *partials) {
     typedef element tiga_##name##_mem __attribute__((vector_size(bytes), aligned(sizeof(element)), may_alias));
 #define TIGA_BLEND(part, mask_part, m, a, b) ((part)(((m) & (mask_part)(a)) | (~(m) & (mask_part)(b))))
 #define TIGA_NOT(m) (~(m))
+#define TIGA_ABS(part, mask_part, a) ((part)((mask_part)(a) & ~(mask_part)(-(part){0})))
 #endif
 #if TIGA_VECTOR_BYTES != 0 && defined(__has_builtin)
 #if __has_builtin(__builtin_shufflevector)
@@ -268,6 +270,11 @@ TIGA_FN float tiga_collapse_sum_f32(const float *partials) {
 #endif
 #if !defined(TIGA_SHUFFLE)
 #define TIGA_SHUFFLE 0
+#endif
+#if defined(__clang__) /* what fits a register is one: no structure, and macros for functions */
+#define TIGA_WHOLE_BYTES TIGA_VECTOR_BYTES
+#else
+#define TIGA_WHOLE_BYTES 0
 #endif
 #define TIGA_EACH_1(X) X(0)
 #define TIGA_EACH_2(X) X(0) X(1)
@@ -288,9 +295,16 @@ TIGA_PART(f32x16, float, 16)
 TIGA_PART(f32x16, float, 64)
 #define TIGA_EACH_f32x16 TIGA_EACH_16
 #endif
+#if TIGA_WHOLE_BYTES >= 64
+typedef tiga_f32x16_part tiga_f32x16;
+#else
 typedef struct tiga_f32x16 {
     tiga_f32x16_part p[16 * sizeof(float) / sizeof(tiga_f32x16_part)];
 } tiga_f32x16;
+#endif
+#if TIGA_WHOLE_BYTES >= 64
+#define tiga_load_f32x16(from) (*(const tiga_f32x16_mem *)(const void *)(from))
+#else
 #define X(i) r.p[i] = ((const tiga_f32x16_mem *)(const void *)from)[i];
 TIGA_VECTOR_FN tiga_f32x16 tiga_load_f32x16(const float *from) {
     tiga_f32x16 r;
@@ -298,11 +312,20 @@ TIGA_VECTOR_FN tiga_f32x16 tiga_load_f32x16(const float *from) {
     return r;
 }
 #undef X
+#endif
+#if TIGA_WHOLE_BYTES >= 64
+#define tiga_store_f32x16(to, v) ((void)(*(tiga_f32x16_mem *)(void *)(to) = (v)))
+#else
 #define X(i) ((tiga_f32x16_mem *)(void *)to)[i] = v.p[i];
 TIGA_VECTOR_FN void tiga_store_f32x16(float *to, tiga_f32x16 v) {
     TIGA_EACH_f32x16(X)
 }
 #undef X
+#endif
+#if TIGA_WHOLE_BYTES >= 64
+typedef float tiga_f32x16_all __attribute__((ext_vector_type(16)));
+#define tiga_splat_f32x16(a) ((tiga_f32x16)(tiga_f32x16_all)(float)(a))
+#else
 #define X(i) r.p[i] = a - zero;
 TIGA_VECTOR_FN tiga_f32x16 tiga_splat_f32x16(float a) {
     const tiga_f32x16_part zero = {0};
@@ -311,6 +334,7 @@ TIGA_VECTOR_FN tiga_f32x16 tiga_splat_f32x16(float a) {
     return r;
 }
 #undef X
+#endif
 TIGA_VECTOR_FN tiga_f32x16 tiga_gather32_f32x16(const float *from, const int32_t *rows, int64_t stride) {
     float t[16];
     for (int i = 0; i < 16; ++i) t[i] = from[rows[i] * stride];
@@ -321,6 +345,9 @@ TIGA_VECTOR_FN tiga_f32x16 tiga_gather64_f32x16(const float *from, const int64_t
     for (int i = 0; i < 16; ++i) t[i] = from[rows[i] * stride];
     return tiga_load_f32x16(t);
 }
+#if TIGA_WHOLE_BYTES >= 64
+#define tiga_add_f32x16(a, b) (a) + (b)
+#else
 #define X(i) r.p[i] = a.p[i] + b.p[i];
 TIGA_VECTOR_FN tiga_f32x16 tiga_add_f32x16(tiga_f32x16 a, tiga_f32x16 b) {
     tiga_f32x16 r;
@@ -328,6 +355,10 @@ TIGA_VECTOR_FN tiga_f32x16 tiga_add_f32x16(tiga_f32x16 a, tiga_f32x16 b) {
     return r;
 }
 #undef X
+#endif
+#if TIGA_WHOLE_BYTES >= 64
+#define tiga_sub_f32x16(a, b) (a) - (b)
+#else
 #define X(i) r.p[i] = a.p[i] - b.p[i];
 TIGA_VECTOR_FN tiga_f32x16 tiga_sub_f32x16(tiga_f32x16 a, tiga_f32x16 b) {
     tiga_f32x16 r;
@@ -335,6 +366,10 @@ TIGA_VECTOR_FN tiga_f32x16 tiga_sub_f32x16(tiga_f32x16 a, tiga_f32x16 b) {
     return r;
 }
 #undef X
+#endif
+#if TIGA_WHOLE_BYTES >= 64
+#define tiga_mul_f32x16(a, b) (a) * (b)
+#else
 #define X(i) r.p[i] = a.p[i] * b.p[i];
 TIGA_VECTOR_FN tiga_f32x16 tiga_mul_f32x16(tiga_f32x16 a, tiga_f32x16 b) {
     tiga_f32x16 r;
@@ -342,6 +377,10 @@ TIGA_VECTOR_FN tiga_f32x16 tiga_mul_f32x16(tiga_f32x16 a, tiga_f32x16 b) {
     return r;
 }
 #undef X
+#endif
+#if TIGA_WHOLE_BYTES >= 64
+#define tiga_div_f32x16(a, b) (a) / (b)
+#else
 #define X(i) r.p[i] = a.p[i] / b.p[i];
 TIGA_VECTOR_FN tiga_f32x16 tiga_div_f32x16(tiga_f32x16 a, tiga_f32x16 b) {
     tiga_f32x16 r;
@@ -349,6 +388,10 @@ TIGA_VECTOR_FN tiga_f32x16 tiga_div_f32x16(tiga_f32x16 a, tiga_f32x16 b) {
     return r;
 }
 #undef X
+#endif
+#if TIGA_WHOLE_BYTES >= 64 /* registers of that size, whatever the processor prefers */
+#pragma clang attribute push(__attribute__((min_vector_width(512))), apply_to = function)
+#endif
 
 /* weighted_sum, made by the compiler */
 static void weighted_sum_rows32(const tiga_launch_args *args, int64_t row_begin, int64_t row_end) {
@@ -1292,4 +1335,8 @@ void spread(const tiga_csr *graph, int64_t F, const float *x, const float *y, fl
 
 #if defined(__cplusplus)
 }
+#endif
+
+#if TIGA_WHOLE_BYTES >= 64
+#pragma clang attribute pop
 #endif
