@@ -14,6 +14,7 @@
 #include "clang/CodeGen/CodeGenAction.h"
 #include "clang/Frontend/CompilerInstance.h"
 #include "clang/Frontend/CompilerInvocation.h"
+#include "clang/Frontend/MultiplexConsumer.h"
 #include "clang/Frontend/TextDiagnosticPrinter.h"
 #include "lld/Common/Driver.h"
 #include "llvm/Bitcode/BitcodeReader.h"
@@ -21,6 +22,7 @@
 #include "llvm/ExecutionEngine/JITLink/JITLink.h"
 #include "llvm/ExecutionEngine/JITLink/JITLinkMemoryManager.h"
 #include "llvm/IR/Module.h"
+#include "llvm/IR/OptBisect.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/TargetSelect.h"
@@ -263,11 +265,40 @@ std::vector<std::string> clang_arguments(llvm::StringRef text, const drv_clang_o
     return args;
 }
 
+// Ends the reading of a text that nobody wants any more.
+class give_up : public clang::ASTConsumer {
+  public:
+    explicit give_up(drv_stop *stop) : stop(stop) {}
+    bool HandleTopLevelDecl(clang::DeclGroupRef) override { return !drv_stop_asked(stop); }
+
+  private:
+    drv_stop *stop;
+};
+
+class to_module : public clang::EmitLLVMOnlyAction {
+  public:
+    to_module(llvm::LLVMContext *context, drv_stop *stop) : EmitLLVMOnlyAction(context), stop(stop) {}
+
+  protected:
+    std::unique_ptr<clang::ASTConsumer> CreateASTConsumer(clang::CompilerInstance &c, llvm::StringRef file) override {
+        auto own = EmitLLVMOnlyAction::CreateASTConsumer(c, file);
+        if (!own || !stop)
+            return own;
+        std::vector<std::unique_ptr<clang::ASTConsumer>> both;
+        both.push_back(std::make_unique<give_up>(stop));
+        both.push_back(std::move(own));
+        return std::make_unique<clang::MultiplexConsumer>(std::move(both));
+    }
+
+  private:
+    drv_stop *stop;
+};
+
 // A compiler set up for one text.
 class compiler {
   public:
-    compiler(llvm::StringRef text, const std::vector<std::string> &args)
-        : stream(messages), printer(stream, new clang::DiagnosticOptions) {
+    compiler(llvm::StringRef text, const std::vector<std::string> &args, drv_stop *stop = nullptr)
+        : stop(stop), stream(messages), printer(stream, new clang::DiagnosticOptions) {
         files->addFile(args.back(), 0, llvm::MemoryBuffer::getMemBuffer(text, args.back()));
         clang.createDiagnostics(&printer, /*ShouldOwnClient=*/false);
         std::vector<const char *> raw;
@@ -285,30 +316,51 @@ class compiler {
         unsigned level = clang.getCodeGenOpts().OptimizationLevel;
         if (level == 1 || level == 2) {
             const clang::TargetOptions &t = clang.getTargetOpts();
-            return drv_codegen(m, {t.Triple, t.CPU, t.Features, int(level)}, object);
+            return drv_codegen(m, {t.Triple, t.CPU, t.Features, int(level), stop}, object);
         }
-        std::string text;
-        llvm::raw_string_ostream out(text);
-        clang::TextDiagnosticPrinter own(out, new clang::DiagnosticOptions);
-        clang::DiagnosticsEngine diagnostics(new clang::DiagnosticIDs, new clang::DiagnosticOptions, &own, false);
-        clang::CodeGenOptions options = clang.getCodeGenOpts();
-        options.DisableLLVMPasses = false;
-        clang::EmitBackendOutput(diagnostics, clang.getHeaderSearchOpts(), options, clang.getTargetOpts(),
-                                 clang.getLangOpts(), clang.getTarget().getDataLayoutString(), &m,
-                                 clang::Backend_EmitObj, files, std::make_unique<llvm::raw_svector_ostream>(object));
-        return out.str();
+        if (!stop)
+            return emit_by_clang(m, clang::Backend_EmitObj, true, object);
+        m.getContext().setOptPassGate(gate);
+        std::string text = emit_by_clang(m, clang::Backend_EmitNothing, true, object);
+        return drv_stop_asked(stop) ? text : text + emit_by_clang(m, clang::Backend_EmitObj, false, object);
     }
     // From text to object; the answer is empty, or what went wrong.
     std::string compile(llvm::SmallVectorImpl<char> &object) {
         llvm::LLVMContext context;
-        clang::EmitLLVMOnlyAction action(&context);
+        to_module action(&context, stop);
         clang.getCodeGenOpts().DisableLLVMPasses = true; // emit() runs them
-        return run(action) ? emit(*action.takeModule(), object) : explain();
+        if (!run(action))
+            return explain();
+        std::unique_ptr<llvm::Module> m = action.takeModule();
+        return drv_stop_asked(stop) ? "interrupted" : emit(*m, object);
     }
     std::string explain() { return stream.str().empty() ? "clang failed without a message" : stream.str(); }
     clang::CompilerInstance clang;
 
   private:
+    std::string emit_by_clang(llvm::Module &m, clang::BackendAction what, bool passes,
+                              llvm::SmallVectorImpl<char> &object) {
+        std::string text;
+        llvm::raw_string_ostream out(text);
+        clang::TextDiagnosticPrinter own(out, new clang::DiagnosticOptions);
+        clang::DiagnosticsEngine diagnostics(new clang::DiagnosticIDs, new clang::DiagnosticOptions, &own, false);
+        clang::CodeGenOptions options = clang.getCodeGenOpts();
+        options.DisableLLVMPasses = !passes;
+        clang::EmitBackendOutput(diagnostics, clang.getHeaderSearchOpts(), options, clang.getTargetOpts(),
+                                 clang.getLangOpts(), clang.getTarget().getDataLayoutString(), &m, what, files,
+                                 std::make_unique<llvm::raw_svector_ostream>(object));
+        return out.str();
+    }
+
+    // At -O0 and -O3, where Clang has the passes: those that may be left out are.
+    struct stop_gate : public llvm::OptPassGate {
+        explicit stop_gate(drv_stop *stop) : stop(stop) {}
+        bool shouldRunPass(llvm::StringRef, llvm::StringRef) override { return !drv_stop_asked(stop); }
+        bool isEnabled() const override { return true; }
+        drv_stop *stop;
+    };
+    drv_stop *stop;
+    stop_gate gate{stop};
     llvm::IntrusiveRefCntPtr<llvm::vfs::InMemoryFileSystem> files =
         llvm::makeIntrusiveRefCnt<llvm::vfs::InMemoryFileSystem>();
     std::string messages;
@@ -655,10 +707,22 @@ bool drv_clang_module(const char *text, size_t n, const drv_clang_options *o, co
 
 namespace {
 
+// Asks on: who calls may be the only thread that can tell.
+void wait_for(pthread_t thread, drv_stop *stop) {
+    timespec until;
+    do {
+        drv_stop_asked(stop);
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += 20 * 1000 * 1000;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+    } while (pthread_timedjoin_np(thread, nullptr, &until) == ETIMEDOUT);
+}
+
 // The answer is empty, or what went wrong.
 std::string compile_text(const drv_bytes &text, const drv_clang_options *o, object_bytes &object) {
     std::string source(text.data, text.n);
-    compiler c(source, clang_arguments(source, o, std::string("/") + o->name, /*unwind=*/false));
+    compiler c(source, clang_arguments(source, o, std::string("/") + o->name, /*unwind=*/false), o->stop);
     return c.compile(object);
 }
 
@@ -673,7 +737,7 @@ bool drv_clang_objects(const drv_bytes texts[2], const drv_clang_options *o, bas
     bool apart = texts[1].n && !pthread_create(&other, nullptr, run_on_thread<decltype(second)>, &second);
     messages[0] = compile_text(texts[0], o, objects[0]);
     if (apart)
-        pthread_join(other, nullptr);
+        wait_for(other, o->stop);
     else if (texts[1].n)
         second();
     for (int i = 0; i < 2; i++) {

@@ -7,6 +7,7 @@
 #define DRV_CLANG_H
 
 #include "base/base.h"
+#include "driver/drv_stop.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -27,6 +28,7 @@ typedef struct drv_clang_options {
     const drv_cpu *cpu;
     int opt_level; /* 0 .. 3 */
     drv_clang_kind kind;
+    drv_stop *stop; /* or NULL; by drv_clang_objects only: when it was asked for, what comes out is not to be used */
 } drv_clang_options;
 /* false: Clang's own messages are in err (that is a fault of ours: emitted C always compiles). */
 bool drv_clang_compile(const char *text, size_t n, const drv_clang_options *o, base_str *out, base_str *err);

@@ -8,6 +8,7 @@
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Analysis/CGSCCPassManager.h"
+#include "llvm/Analysis/InlineCost.h"
 #include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/Analysis/TargetTransformInfo.h"
 #include "llvm/CodeGen/MachineModuleInfo.h"
@@ -15,13 +16,14 @@
 #include "llvm/CodeGen/TargetPassConfig.h"
 #include "llvm/IR/DiagnosticInfo.h"
 #include "llvm/IR/DiagnosticPrinter.h"
+#include "llvm/IR/Instructions.h"
 #include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/PassInstrumentation.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/PassInfo.h"
 #include "llvm/PassRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Target/TargetMachine.h"
-#include "llvm/Transforms/IPO/AlwaysInliner.h"
 #include "llvm/Transforms/IPO/GlobalDCE.h"
 #include "llvm/Transforms/IPO/Inliner.h"
 #include "llvm/Transforms/InstCombine/InstCombine.h"
@@ -34,6 +36,7 @@
 #include "llvm/Transforms/Scalar/SROA.h"
 #include "llvm/Transforms/Scalar/SimplifyCFG.h"
 #include "llvm/Transforms/Vectorize/LoopVectorize.h"
+#include "llvm/Transforms/Utils/Cloning.h"
 #include "llvm/Transforms/Vectorize/SLPVectorizer.h"
 
 #include <memory>
@@ -137,58 +140,110 @@ llvm::FunctionPassManager for_kernels(int opt_level) {
 }
 
 void run_on(llvm::Module &m, llvm::FunctionPassManager passes, llvm::FunctionAnalysisManager &fam,
-            bool (*wanted)(const llvm::Function &)) {
+            bool (*wanted)(const llvm::Function &), drv_stop *stop) {
     for (llvm::Function &f : m)
-        if (!f.isDeclaration() && !f.hasOptNone() && wanted(f))
+        if (!f.isDeclaration() && !f.hasOptNone() && wanted(f) && !drv_stop_asked(stop))
             fam.invalidate(f, passes.run(f, fam));
+}
+
+// What LLVM's own pass does in one go for the whole module, a call at a time.
+void inline_always(llvm::Module &m, drv_stop *stop) {
+    std::vector<llvm::CallBase *> calls;
+    for (llvm::Function &f : llvm::make_early_inc_range(m)) {
+        if (f.isDeclaration() || !f.hasFnAttribute(llvm::Attribute::AlwaysInline) ||
+            !llvm::isInlineViable(f).isSuccess())
+            continue;
+        calls.clear();
+        for (llvm::User *u : f.users())
+            if (auto *call = llvm::dyn_cast<llvm::CallBase>(u); call && call->getCalledFunction() == &f)
+                calls.push_back(call);
+        for (llvm::CallBase *call : calls) {
+            if (drv_stop_asked(stop))
+                return;
+            llvm::InlineFunctionInfo info;
+            llvm::InlineFunction(*call, info, /*MergeAttributes=*/true, nullptr, /*InsertLifetime=*/false);
+        }
+        f.removeDeadConstantUsers();
+        if (f.isDefTriviallyDead())
+            f.eraseFromParent();
+    }
 }
 
 bool is_helper(const llvm::Function &f) { return f.hasFnAttribute(llvm::Attribute::InlineHint); }
 bool is_any(const llvm::Function &) { return true; }
 
-void optimise(llvm::Module &m, llvm::TargetMachine &tm, const llvm::TargetLibraryInfoImpl &library, int opt_level) {
+void optimise(llvm::Module &m, llvm::TargetMachine &tm, const llvm::TargetLibraryInfoImpl &library,
+              const drv_machine &machine) {
     llvm::LoopAnalysisManager lam;
     llvm::FunctionAnalysisManager fam;
     llvm::CGSCCAnalysisManager cam;
     llvm::ModuleAnalysisManager mam;
-    llvm::PassBuilder builder(&tm);
+    llvm::PassInstrumentationCallbacks watch; // passes that are still to come are left out
+    if (machine.stop)
+        watch.registerShouldRunOptionalPassCallback(
+            [&](llvm::StringRef, llvm::Any) { return !drv_stop_asked(machine.stop); });
+    llvm::PassBuilder builder(&tm, llvm::PipelineTuningOptions(), std::nullopt, &watch);
     fam.registerPass([&] { return llvm::TargetLibraryAnalysis(library); });
     builder.registerModuleAnalyses(mam);
     builder.registerCGSCCAnalyses(cam);
     builder.registerFunctionAnalyses(fam);
     builder.registerLoopAnalyses(lam);
     builder.crossRegisterProxies(lam, fam, cam, mam);
-    llvm::ModulePassManager always, inlining;
-    always.addPass(llvm::AlwaysInlinerPass(/*InsertLifetime=*/false));
+    llvm::ModulePassManager inlining;
     inlining.addPass(llvm::createModuleToPostOrderCGSCCPassAdaptor(llvm::InlinerPass()));
     inlining.addPass(llvm::GlobalDCEPass());
-    always.run(m, mam);
-    run_on(m, for_helpers(), fam, is_helper);
-    inlining.run(m, mam);
-    run_on(m, for_kernels(opt_level), fam, is_any);
+    inline_always(m, machine.stop);
+    run_on(m, for_helpers(), fam, is_helper, machine.stop);
+    if (!drv_stop_asked(machine.stop))
+        inlining.run(m, mam);
+    run_on(m, for_kernels(machine.opt_level), fam, is_any, machine.stop);
 }
 
-// The code generator's own list, without what was left out on purpose.
+// Passes of the code generator cannot be left out, but a function without a body costs them nothing: once the compile is given
+// up, those that are still to come lose theirs.
+class give_up : public llvm::FunctionPass {
+  public:
+    static char ID;
+    explicit give_up(drv_stop *stop) : FunctionPass(ID), stop(stop) {}
+    bool runOnFunction(llvm::Function &f) override {
+        if (!drv_stop_asked(stop))
+            return false;
+        f.dropAllReferences();
+        new llvm::UnreachableInst(f.getContext(), llvm::BasicBlock::Create(f.getContext(), "", &f));
+        return true;
+    }
+    llvm::StringRef getPassName() const override { return "Give up when the compile is interrupted"; }
+
+  private:
+    drv_stop *stop;
+};
+char give_up::ID;
+
+// The code generator's own list, without what was left out on purpose.  Each function goes all the way from its last pass
+// over IR to machine code before the next begins.
 class pass_list : public llvm::legacy::PassManager {
   public:
+    explicit pass_list(drv_stop *stop) : stop(stop) {}
     void add(llvm::Pass *p) override {
-        if (is_left_out(*p))
+        const llvm::PassInfo *info = llvm::PassRegistry::getPassRegistry()->getPassInfo(p->getPassID());
+        llvm::StringRef name = info ? info->getPassArgument() : "";
+        if (name == "loop-reduce" || name == "canon-freeze") {
             delete p;
-        else
-            PassManager::add(p);
+            return;
+        }
+        if (name == "codegenprepare" && stop)
+            PassManager::add(new give_up(stop));
+        PassManager::add(p);
     }
 
   private:
-    static bool is_left_out(const llvm::Pass &p) {
-        const llvm::PassInfo *info = llvm::PassRegistry::getPassRegistry()->getPassInfo(p.getPassID());
-        return info && (info->getPassArgument() == "loop-reduce" || info->getPassArgument() == "canon-freeze");
-    }
+    drv_stop *stop;
 };
 
-bool generate(llvm::Module &m, llvm::LLVMTargetMachine &tm, const llvm::TargetLibraryInfoImpl &library,
+bool generate(llvm::Module &m, llvm::LLVMTargetMachine &tm, const llvm::TargetLibraryInfoImpl &library, drv_stop *stop,
               llvm::SmallVectorImpl<char> &object) {
     llvm::raw_svector_ostream out(object);
-    pass_list passes;
+    pass_list passes(stop);
     passes.add(llvm::createTargetTransformInfoWrapperPass(tm.getTargetIRAnalysis()));
     passes.add(new llvm::TargetLibraryInfoWrapperPass(library));
     auto *info = new llvm::MachineModuleInfoWrapperPass(&tm);
@@ -196,6 +251,8 @@ bool generate(llvm::Module &m, llvm::LLVMTargetMachine &tm, const llvm::TargetLi
     config->setDisableVerify(true);
     passes.add(config);
     passes.add(info);
+    if (stop)
+        passes.add(new give_up(stop));
     if (config->addISelPasses())
         return false;
     config->addMachinePasses();
@@ -230,8 +287,8 @@ std::string drv_codegen(llvm::Module &m, const drv_machine &machine, llvm::Small
         return error;
     m.getContext().setDiagnosticHandler(std::make_unique<collector>(error));
     llvm::TargetLibraryInfoImpl library{llvm::Triple(machine.triple)};
-    optimise(m, *k.tm, library, machine.opt_level);
-    if (!generate(m, *k.tm, library, object) && error.empty())
+    optimise(m, *k.tm, library, machine);
+    if (!drv_stop_asked(machine.stop) && !generate(m, *k.tm, library, machine.stop, object) && error.empty())
         error = "the code generator of " + machine.triple + " writes no objects";
     m.getContext().setDiagnosticHandler(nullptr);
     give_machine(std::move(k));

@@ -2,6 +2,8 @@
 #ifndef DRV_CODEGEN_H
 #define DRV_CODEGEN_H
 
+#include "driver/drv_stop.h"
+
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/IR/Module.h"
 
@@ -13,6 +15,7 @@ struct drv_machine {
     std::string triple, cpu;
     std::vector<std::string> features;
     int opt_level; // 1 or 2
+    drv_stop *stop; // or null; when it was asked for, the object is not to be used
 };
 
 // Optimises the module and writes it as an object; from any thread.  The answer is empty, or what went wrong.

@@ -62,7 +62,8 @@ tiga_status drv_code_cpu(const drv_recipe *r, tiga_context *ctx, drv_cpu *own, c
 }
 
 /* ---- build ---- */
-static tiga_status outcome(const drv_recipe *r, tiga_context *ctx, tigac_status s, const drv_result *result) {
+static tiga_status outcome(const drv_recipe *r, tiga_context *ctx, tigac_status s, const drv_result *result,
+                           bool stopped) {
     switch (s) {
     case TIGAC_OK:
         return TIGA_OK;
@@ -73,6 +74,8 @@ static tiga_status outcome(const drv_recipe *r, tiga_context *ctx, tigac_status 
     case TIGAC_E_ENVIRONMENT:
         break;
     }
+    if (stopped)
+        return tiga_error_set(ctx, TIGA_E_INTERRUPTED, "interrupted while it compiles");
     bool memory = !result || result->out_of_memory;
     return fail(ctx, memory ? TIGA_E_MEMORY : TIGA_E_INTERNAL, r->file_name,
                 memory ? "out of memory" : result->pub.error);
@@ -95,6 +98,8 @@ static void write_artefact(const base_str objects[2], const drv_result *result, 
     memcpy(out->data, &h, sizeof h);
 }
 
+static bool is_interrupted(void *ctx) { return tiga_cache_interrupted(ctx); }
+
 static tiga_status compile(const drv_recipe *r, tiga_context *ctx, const drv_cpu *cpu, base_str *artefact) {
     tigac_options o = tigac_defaults();
     o.file_name = r->file_name;
@@ -103,9 +108,10 @@ static tiga_status compile(const drv_recipe *r, tiga_context *ctx, const drv_cpu
     o.defines = r->defines;
     o.n_defines = r->n_defines;
     base_str objects[2] = {{0}, {0}};
+    drv_stop stop = {.asked = is_interrupted, .user = ctx};
     drv_result *result;
-    tigac_status s = drv_compile_objects(r->text, r->n_text, &o, cpu, r->source_bits, objects, &result);
-    tiga_status status = outcome(r, ctx, s, result);
+    tigac_status s = drv_compile_objects(r->text, r->n_text, &o, cpu, r->source_bits, &stop, objects, &result);
+    tiga_status status = outcome(r, ctx, s, result, drv_stop_seen(&stop));
     if (status == TIGA_OK)
         write_artefact(objects, result, artefact);
     else if (status == TIGA_E_PROGRAM)
@@ -271,6 +277,8 @@ static tiga_status find(const drv_recipe *r, tiga_context *ctx, tiga_cache *cach
 }
 
 static tiga_status make(const drv_recipe *r, tiga_context *ctx, drv_code **out, base_str *diags) {
+    if (r->source_bits == 32) /* otherwise inside of a call, whose interruption counts */
+        tiga_cache_begin(ctx);
     base_str artefact = {0};
     tiga_status status = drv_code_build(r, ctx, &artefact);
     if (status == TIGA_OK) {

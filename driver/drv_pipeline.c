@@ -27,11 +27,18 @@ typedef struct job {
     base_arena *scratch;
     int source_bits; /* just in time; 0 otherwise */
     base_str *objects; /* just in time */
+    drv_stop *stop; /* just in time */
 } job;
 
 static tigac_status fail(job *j, tigac_status status, const char *text) {
     base_str_add(&j->r->error, text);
     return status;
+}
+
+static tigac_status interrupted(job *j) {
+    base_str_fini(&j->r->error);
+    j->r->error = (base_str){0};
+    return fail(j, TIGAC_E_ENVIRONMENT, "interrupted");
 }
 
 /* ---- options ----------------------------------------------------------------------------------------------------- */
@@ -152,6 +159,8 @@ static const char *pipeline(const job *j) {
     return pass_default_pipeline(j->cuda, j->o->opt_level);
 }
 
+static bool stop_asked(void *user) { return drv_stop_asked(((job *)user)->stop); }
+
 static tigac_status run_passes(job *j) {
     bool only_graph = !(j->o->emit & ~TIGAC_EMIT(TIGAC_GRAPH_IR));
     if (only_graph && !j->o->passes && !j->o->dump_after)
@@ -167,12 +176,15 @@ static tigac_status run_passes(job *j) {
                         .dump_after = j->o->dump_after,
                         .dump = dump,
                         .user = j,
+                        .stop = j->stop ? stop_asked : NULL,
                         .notes = EMITS(j->o, TIGAC_PLAN) ? &notes : NULL};
     if (pass_run_pipeline(j->module, names, j->o->opt_level, &ctx, &j->r->error)) {
         if (EMITS(j->o, TIGAC_PLAN))
             pass_explain(j->module, &notes, &j->r->outputs[TIGAC_PLAN]);
         return TIGAC_OK;
     }
+    if (drv_stop_seen(j->stop))
+        return TIGAC_E_ENVIRONMENT;
     if (j->o->passes)
         return TIGAC_E_OPTION;
     return strncmp(base_str_text(&j->r->error), "internal", 8) ? TIGAC_E_PROGRAM : TIGAC_E_ENVIRONMENT;
@@ -270,10 +282,13 @@ static tigac_status emit_objects(job *j, base_str c[2]) {
     cg_options o = emitter_options(j, true);
     if (!cg_emit_c_halves(j->module, &o, c, &j->r->error))
         return TIGAC_E_PROGRAM;
+    if (drv_stop_asked(j->stop))
+        return TIGAC_E_ENVIRONMENT;
     drv_clang_options clang = {.name = base_arena_printf(j->r->arena, "%s.c", o.source_name),
                                .cpu = &j->cpu,
                                .opt_level = j->o->opt_level,
-                               .kind = DRV_CLANG_OBJECT};
+                               .kind = DRV_CLANG_OBJECT,
+                               .stop = j->stop};
     drv_bytes texts[2] = {{c[0].data, c[0].len}, {c[1].data, c[1].len}};
     return drv_clang_objects(texts, &clang, j->objects, &j->r->error) ? TIGAC_OK : TIGAC_E_ENVIRONMENT;
 }
@@ -312,6 +327,8 @@ static tigac_status compile(job *j, const char *text, size_t n, base_str emitted
     tigac_status s = check_options(j);
     if (!s)
         s = read_program(j, text, n);
+    if (!s && drv_stop_asked(j->stop))
+        return TIGAC_E_ENVIRONMENT;
     if (!s)
         s = run_passes(j);
     if (s)
@@ -349,6 +366,8 @@ static tigac_status guarded(job *j, const char *text, size_t n, base_str emitted
     else
         s = compile(j, text, n, emitted);
     *base_arena_oom_slot(j->r->arena) = NULL;
+    if (drv_stop_seen(j->stop))
+        return interrupted(j);
     j->r->out_of_memory |=
         any_failed(j->r) || emitted[0].failed || emitted[1].failed || (s && says_no_memory(&j->r->error));
     for (int i = 0; j->objects && i < 2; i++)
@@ -408,7 +427,7 @@ tigac_status tigac_compile(const char *text, size_t n_bytes, const tigac_options
 }
 
 tigac_status drv_compile_objects(const char *text, size_t n_bytes, const tigac_options *options, const drv_cpu *cpu,
-                                 int source_bits, base_str objects[2], drv_result **out) {
+                                 int source_bits, drv_stop *stop, base_str objects[2], drv_result **out) {
     tigac_options o = *options;
     job j;
     *out = NULL;
@@ -419,6 +438,7 @@ tigac_status drv_compile_objects(const char *text, size_t n_bytes, const tigac_o
     j.cpu = *cpu; /* borrowed */
     j.source_bits = source_bits;
     j.objects = objects;
+    j.stop = stop;
     tigac_status s = run(&j, text, n_bytes);
     base_arena_free(j.scratch);
     *out = j.r;

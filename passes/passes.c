@@ -136,6 +136,10 @@ bool pass_run_pipeline(ir_module *m, const char *names, int opt_level, pass_cont
         at = next_name(at, ctx->scratch, &name);
         if (!run_one(m, find(name), ctx, err))
             return false;
+        if (ctx->stop && ctx->stop(ctx->user)) {
+            base_str_add(err, "interrupted");
+            return false;
+        }
     }
     return true;
 }

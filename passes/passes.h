@@ -22,6 +22,7 @@ typedef struct pass_context {
     void (*dump)(void *user, const char *pass, const ir_module *m);
     void *user;
     pass_notes *notes; /* NULL: nobody asks */
+    bool (*stop)(void *user); /* between passes: true gives up, and the pipeline fails.  NULL: never */
 } pass_context;
 
 typedef struct pass_desc {

@@ -42,6 +42,9 @@ typedef struct rt_cache_request {
 TIGA_API tiga_status tiga_cache_get(tiga_cache *cache, tiga_context *ctx, const rt_cache_request *request,
                                     void **object, base_str *message);
 
+/* A call of its own begins: what interrupted an earlier one is forgotten.  tiga_cache_get does it by itself. */
+TIGA_API void tiga_cache_begin(tiga_context *ctx);
+
 /* Is the call that the context is in to be given up?  Exported for libtigac, not for users. */
 TIGA_API bool tiga_cache_interrupted(tiga_context *ctx);
 

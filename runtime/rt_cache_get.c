@@ -330,4 +330,6 @@ tiga_status tiga_cache_get(tiga_cache *c, tiga_context *ctx, const rt_cache_requ
     return status;
 }
 
+void tiga_cache_begin(tiga_context *ctx) { rt_begin(ctx); }
+
 bool tiga_cache_interrupted(tiga_context *ctx) { return rt_interrupted(ctx); }

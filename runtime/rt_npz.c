@@ -109,7 +109,7 @@ static tiga_status locate(tiga_context *ctx, zip_t *z, const char *path, const c
 }
 
 static tiga_status load(tiga_context *ctx, zip_t *z, const char *path, const char *name, member *m) {
-    zip_int64_t index;
+    zip_int64_t index = -1;
     tiga_status status = locate(ctx, z, path, name, m, &index);
     if (status == TIGA_OK)
         status = read_member(ctx, z, index, m);

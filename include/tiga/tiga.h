@@ -57,7 +57,8 @@ TIGA_API void tiga_error_clear(tiga_context *ctx);
 /* For code that builds on the library: keeps status and text (one line) as a failure of this context, if it is the first
  * since the last clear.  Returns status. */
 TIGA_API tiga_status tiga_error_set(tiga_context *ctx, tiga_status status, const char *text);
-/* Makes a running tiga_call of this context return TIGA_E_INTERRUPTED soon.  Async-signal-safe, any thread. */
+/* Makes what runs with this context (calls, compiles, readers of files) return TIGA_E_INTERRUPTED soon.  Async-signal-safe,
+ * any thread. */
 TIGA_API void tiga_interrupt(tiga_context *ctx);
 
 /* ---- arrays: a view of the caller's memory, or memory of our own; row-major and dense ---- */

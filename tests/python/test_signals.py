@@ -143,6 +143,26 @@ except KeyboardInterrupt:
 """)
         self.assertEqual(out, "True\n", err)
 
+    def test_a_compile_is_stopped(self):
+        """At any moment of it, and the same text compiles afterwards."""
+        out, err = child("""
+def text(n): return "".join(f"kernel k{i}[F](src x: f32[F], dst y: f32) -> f32[F] {{ return {' * '.join(['dst.y'] * (i + 1))} * reduce softmax(sum(src.x), src.x) }}\\n" for i in range(n))
+late, k = [], 0
+while k < 12:
+    later(0.02 + 0.04 * k, interrupt)
+    try:
+        tg.compile(text(150), opt_level=2, cache=k % 2 == 0)
+        time.sleep(60)
+        print("not stopped")
+    except KeyboardInterrupt:
+        late.append(time.perf_counter() - sent[-1])
+    k += 1
+late.sort()
+print("stopped", late[8] < 0.2 * patience() or late)
+print([f(triangle(), x=[[1], [2], [3]], y=[1, 1, 1])[1] for f in tg.compile(text(2)).functions.values()], tg.cache.counters().failed)
+""")
+        self.assertEqual(out, "stopped True\n[[2.0], [2.0]] 0\n", err)
+
     def test_waiting_for_another_compile_is_stopped(self):
         out, err = child("""
 text = chr(10).join(f"kernel k{i}[F](src x: f32[F], dst y: f32) -> f32[F] {{ return {' * '.join(['dst.y'] * (i + 1))} * reduce softmax(sum(src.x), src.x) }}" for i in range(60))

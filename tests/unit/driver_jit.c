@@ -1,5 +1,6 @@
 /* The JIT from C: the same results as a shared object, diagnostics as a list, wrong arguments, every allocation failing. */
 #include "driver/drv_jit.h"
+#include "driver/drv_pipeline.h"
 #include "driver_support.h"
 
 #include <fcntl.h>
@@ -259,6 +260,91 @@ Test(jit, every_allocation_fails, .timeout = 300) {
     cr_assert_gt(fail_each(cast, TIGA_OK), 50);
     cr_assert_gt(fail_each(sum_text, TIGA_OK), 50);
     cr_assert_gt(fail_each(bad_text, TIGA_E_PROGRAM), 15);
+}
+
+/* ---- given up ---- */
+typedef struct countdown {
+    atomic_long left; /* negative: never */
+    atomic_long asked;
+} countdown;
+
+static bool is_over(void *user) {
+    countdown *c = user;
+    atomic_fetch_add(&c->asked, 1);
+    return atomic_load(&c->left) >= 0 && atomic_fetch_sub(&c->left, 1) <= 0;
+}
+
+/* Compiles until the k-th question; how often it was asked. */
+static long compile_until(const char *text, int level, long k) {
+    tigac_options o = tigac_defaults();
+    countdown c;
+    drv_stop stop = {.asked = is_over, .user = &c};
+    drv_recipe recipe = {.file_name = "<text>"};
+    drv_cpu own;
+    const drv_cpu *cpu;
+    base_str objects[2] = {{0}, {0}};
+    drv_result *r;
+    o.opt_level = level;
+    atomic_init(&c.left, k);
+    atomic_init(&c.asked, 0);
+    cr_assert_eq(drv_code_cpu(&recipe, ctx, &own, &cpu), TIGA_OK);
+    tigac_status s = drv_compile_objects(text, strlen(text), &o, cpu, 32, &stop, objects, &r);
+    if (drv_stop_seen(&stop))
+        cr_assert(s == TIGAC_E_ENVIRONMENT && !strcmp(r->pub.error, "interrupted"), "%ld: %d %s", k, s, r->pub.error);
+    else
+        cr_assert(s == TIGAC_OK && objects[0].len && !r->pub.n_diagnostics, "%ld: %s", k, r->pub.error);
+    tigac_result_free(&r->pub);
+    base_str_fini(&objects[0]);
+    base_str_fini(&objects[1]);
+    return atomic_load(&c.asked);
+}
+
+Test(jit, given_up_at_any_moment, .timeout = 300) {
+    for (int level = 0; level <= 3; level++) {
+        long n = compile_until(readme_text, level, -1), step = n / 40 + 1;
+        cr_assert_gt(n, level == 0 ? 20 : 100);
+        for (long k = 0; k <= n; k += k < 8 ? 1 : step)
+            compile_until(readme_text, level, k);
+    }
+}
+
+static void *interrupt_often(void *arg) {
+    atomic_bool *done = arg;
+    while (!atomic_load(done)) {
+        tiga_interrupt(ctx);
+        usleep(500);
+    }
+    return NULL;
+}
+
+/* From another thread, as often as it likes; without a cache as with one, which keeps nothing of it. */
+Test(jit, interrupted, .timeout = 60) {
+    tiga_cache_options co = tiga_cache_defaults();
+    tiga_jit_options o = tiga_jit_defaults();
+    co.folder = "";
+    for (int cached = 0; cached < 2; cached++) {
+        atomic_bool done;
+        pthread_t other;
+        tiga_module *m;
+        atomic_init(&done, false);
+        cr_assert(!cached || tiga_cache_new(&co, &o.cache) == TIGA_OK);
+        cr_assert_eq(pthread_create(&other, NULL, interrupt_often, &done), 0);
+        tiga_status s = tiga_jit_source(ctx, readme_text, strlen(readme_text), &o, &m, NULL);
+        atomic_store(&done, true);
+        pthread_join(other, NULL);
+        cr_assert(s == TIGA_E_INTERRUPTED && !m, "%d %s", s, tiga_error_text(ctx));
+        cr_assert_str_eq(tiga_error_text(ctx), "interrupted while it compiles");
+        tiga_error_clear(ctx);
+        tiga_interrupt(ctx); /* before a call begins: of no account */
+        m = jit(readme_text, &o);
+        cr_assert(test_call_all(ctx, m, 32));
+        tiga_module_free(m);
+        if (cached) {
+            tiga_cache_counters n = tiga_cache_get_counters(o.cache);
+            cr_assert(n.misses == 2 && n.failed == 0 && n.memory_entries == 1);
+        }
+        tiga_cache_free(o.cache);
+    }
 }
 
 /* ---- what a graph keeps ---- */
