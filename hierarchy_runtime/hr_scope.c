@@ -200,6 +200,31 @@ tiga_status tiga_execution_end(tiga_context *ctx) {
     return TIGA_OK;
 }
 
+tiga_status tiga_execution_enter(tiga_context *ctx, tiga_execution *e) {
+    if (!ctx || !e)
+        return ctx ? rt_fail(ctx, TIGA_E_ARGUMENT, "tiga_execution_enter: the account is NULL") : TIGA_E_ARGUMENT;
+    pthread_mutex_lock(&ctx->lock);
+    bool free = ctx->account == ctx->own;
+    if (free)
+        ctx->account = tiga_execution_retain(e);
+    pthread_mutex_unlock(&ctx->lock);
+    return free ? TIGA_OK
+                : rt_fail(ctx, TIGA_E_ARGUMENT, "tiga_execution_enter: scopes do not nest; end the other one first");
+}
+
+tiga_status tiga_execution_leave(tiga_context *ctx) {
+    if (!ctx)
+        return TIGA_E_ARGUMENT;
+    pthread_mutex_lock(&ctx->lock);
+    tiga_execution *e = ctx->account;
+    ctx->account = ctx->own;
+    pthread_mutex_unlock(&ctx->lock);
+    if (e == ctx->own)
+        return rt_fail(ctx, TIGA_E_ARGUMENT, "tiga_execution_leave: there is no scope");
+    tiga_execution_free(e);
+    return TIGA_OK;
+}
+
 tiga_execution *tiga_execution_current(tiga_context *ctx) { return rt_account_of(ctx); }
 
 bool tiga_execution_active(tiga_context *ctx) {

@@ -80,6 +80,10 @@ TIGA_API tiga_status tiga_execution_begin(tiga_context *ctx, const tiga_executio
                                           tiga_execution **out);
 /* Buffers stay valid and keep their account.  E_ARGUMENT there is no scope. */
 TIGA_API tiga_status tiga_execution_end(tiga_context *ctx);
+/* What ctx allocates goes to the account of a scope that another context began, until tiga_execution_leave: one scope for
+ * the contexts of several threads.  It may have ended.  E_ARGUMENT ctx has a scope already; E_ARGUMENT there is none. */
+TIGA_API tiga_status tiga_execution_enter(tiga_context *ctx, tiga_execution *e);
+TIGA_API tiga_status tiga_execution_leave(tiga_context *ctx);
 /* The account in force, one more owner; that of the context itself outside of scopes.  NULL only for a NULL ctx. */
 TIGA_API tiga_execution *tiga_execution_current(tiga_context *ctx);
 TIGA_API bool tiga_execution_active(tiga_context *ctx); /* between begin and end */

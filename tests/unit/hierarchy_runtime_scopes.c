@@ -110,6 +110,36 @@ Test(scopes, wrong_options) {
     tiga_context_free(ctx); /* ends it */
 }
 
+Test(scopes, several_contexts_share_one) {
+    tiga_context *ctx = new_context(), *other = new_context();
+    tiga_execution_options o = scope(1000, -1, NULL, TIGA_EVICT_ERROR);
+    tiga_execution *run;
+    tiga_buffer *a, *b;
+    OK(tiga_execution_begin(ctx, &o, &run));
+    cr_assert_eq(tiga_execution_leave(other), TIGA_E_ARGUMENT);
+    cr_assert_eq(tiga_execution_enter(other, NULL), TIGA_E_ARGUMENT);
+    cr_assert_eq(tiga_execution_enter(ctx, run), TIGA_E_ARGUMENT); /* nesting */
+    OK(tiga_execution_enter(other, run));
+    cr_assert(tiga_execution_active(other));
+    cr_assert_eq(tiga_execution_enter(other, run), TIGA_E_ARGUMENT);
+    OK(tiga_buffer_new(other, "a", TIGA_TIER_HOST, 700, &a));
+    FAILS(tiga_buffer_new(ctx, "b", TIGA_TIER_HOST, 301, &b), TIGA_E_BUDGET);
+    cr_assert_eq(report(run).live[0], 700);
+    OK(tiga_execution_end(ctx));
+    cr_assert(!report(run).active);
+    OK(tiga_buffer_new(other, "b", TIGA_TIER_HOST, 300, &b)); /* an account goes on when it has ended */
+    cr_assert_eq(report(run).live[0], 1000);
+    OK(tiga_execution_leave(other));
+    cr_assert(!tiga_execution_active(other));
+    tiga_buffer_free(a);
+    tiga_buffer_free(b);
+    cr_assert_eq(report(run).live[0], 0);
+    OK(tiga_execution_enter(other, run));
+    tiga_context_free(other); /* leaves it */
+    tiga_execution_free(run);
+    tiga_context_free(ctx);
+}
+
 Test(scopes, budget_is_checked_first_and_nothing_is_lost) {
     tiga_context *ctx = new_context();
     tiga_execution_options o = scope(1000, -1, NULL, TIGA_EVICT_ERROR);
