@@ -310,19 +310,6 @@ static tiga_status fail_name(tiga_tensors *ts, const char *name) {
                        best ? best : "", best ? "'?" : "");
 }
 
-/* The length of a complex number. */
-static tiga_status length_of(tiga_tensor *x, tiga_tensor **out) {
-    tiga_tensor *re = NULL, *im = NULL;
-    tiga_status status = tensor_op1(IR_REAL, x, &re);
-    if (status == TIGA_OK)
-        status = tensor_op1(IR_IMAG, x, &im);
-    if (status == TIGA_OK)
-        status = tensor_op2(IR_HYPOT, re, im, out);
-    tiga_tensor_free(re);
-    tiga_tensor_free(im);
-    return status;
-}
-
 static bool find_op(const char *name, ir_opcode *code) {
     return ir_op_from_text(name, code) && ir_class_is_elementwise(ir_op_describe(*code)->cls) && *code != IR_CAST;
 }
@@ -349,7 +336,7 @@ tiga_status tiga_tensor_op(const char *name, tiga_tensor *const *args, int n, ti
         return fail_name(ts, name);
     const ir_op_desc *d = ir_op_describe(code);
     tiga_status status = check_count(ts, name, n, d->min_args, d->max_args);
-    if (status == TIGA_OK && code == IR_ABS && ir_dtype_is_complex((ir_dtype)args[0]->dtype))
-        return length_of(args[0], out);
+    if (status == TIGA_OK && tensor_is_complex_function(code) && ir_dtype_is_complex((ir_dtype)args[0]->dtype))
+        return tensor_complex_function(code, args[0], out);
     return status == TIGA_OK ? tensor_elementwise(code, args, n, out) : status;
 }

@@ -4,6 +4,7 @@
  *   node.c         tiga_tensors, and nodes: making, owning, freeing
  *   make.c         values that are there: arrays, numbers, arange, rand
  *   elementwise.c  operations element by element, and the functions made of them
+ *   complex.c      exp, log, sqrt and abs of complex numbers
  *   fold.c         folds, matmul, softmax, layer_norm
  *   shape.c        movement: reshape, permute, slice, broadcast, concat, gather ...
  *   move.c         carries movement out
@@ -174,6 +175,10 @@ tiga_status tensor_elementwise(ir_opcode code, tiga_tensor *const *args, int n, 
 tiga_status tensor_op1(ir_opcode code, tiga_tensor *a, tiga_tensor **out);
 tiga_status tensor_op2(ir_opcode code, tiga_tensor *a, tiga_tensor *b, tiga_tensor **out);
 
+/* ---- complex.c ---- */
+bool tensor_is_complex_function(ir_opcode code); /* abs exp log sqrt: made of real ones where the operand is complex */
+tiga_status tensor_complex_function(ir_opcode code, tiga_tensor *z, tiga_tensor **out);
+
 /* ---- shape.c ---- */
 uint8_t tensor_stretch_kept(const tiga_tensor *x,
                             const tiga_tensor *y); /* y: x with axes of size 1 added or left out */
@@ -184,7 +189,7 @@ tiga_status tensor_newaxis(tiga_tensor *x, int axis, tiga_tensor **out);
 
 /* ---- move.c ---- */
 tiga_status tensor_move_run(tiga_tensor *x); /* operands are REAL; x becomes so */
-tiga_status tensor_densify(tiga_tensor *x);  /* REAL: dense memory of its own where it had none */
+tiga_status tensor_densify(tiga_tensor *x); /* REAL: dense memory of its own where it had none */
 void tensor_become_real(tiga_tensor *x, tensor_buffer *b); /* takes b, dense and whole, and unpins it */
 const void *tensor_memory(const tiga_tensor *x); /* REAL and pinned: first element */
 
@@ -195,7 +200,7 @@ typedef struct tensor_plan {
     tensor_list params; /* leaves that are arguments */
     tiga_tensor *const *roots;
     size_t n_roots;
-    uint16_t *axis;  /* [items.n][7]: symbol + 1 of each axis; 0: an axis of one element */
+    uint16_t *axis; /* [items.n][7]: symbol + 1 of each axis; 0: an axis of one element */
     int64_t *extent; /* [n_syms] */
     uint32_t n_syms, n_compute;
     uint64_t elements;
