@@ -1,20 +1,38 @@
-"""Tiga: message functions on graphs.
+"""Tiga: message functions on graphs, and tensors.
 
     import tiga as tg
     m = tg.load("model.so")                        # or tg.compile(text)
     g = tg.Graph.from_csr([0, 2, 3, 5], [0, 2, 1, 0, 1])
-    y = m.weighted_sum(g, x=x, w=w, bias=b)        # numpy in, numpy out; also torch, buffers, lists
+    y = m.weighted_sum(g, x=x, w=w, bias=b)        # numpy in, numpy out; also tensors, torch, buffers, lists
 
-help(m.weighted_sum) shows what a function takes.  docs/python.md is the manual.
+    x = tg.tensor([1., 2., 3.], requires_grad=True)
+    tg.autograd.grad((x * x).sum(), x).tolist()    # [2.0, 4.0, 6.0]
+
+help(m.weighted_sum) shows what a function takes, help(tg.Tensor) what tensors do.  docs/python.md is the manual.
 """
 from . import _lib
 from . import graph, torch
 from . import cache
 from ._compile import CompileError, CompileWarning, Diagnostic, Note, compile
 from ._function import Function
-from ._module import Module, load
+from ._module import Module
 from .graph import Graph, GraphStats
+from . import _dtypes
+from ._tensor import (Execution, Tensor, arange, from_dlpack, from_numpy, full, full_like, ones, ones_like, rand, tensor, zeros,
+                      zeros_like)
+from . import _operations, autograd
+from ._execution import execution, memory_report
+from ._storage import from_disk, load, save
 
 __version__ = _lib.version
-__all__ = ["CompileError", "CompileWarning", "Diagnostic", "Function", "Graph", "GraphStats", "Module", "Note", "cache", "compile",
-           "graph", "load", "torch"]
+DType = _dtypes.DType
+for _t in _dtypes.TABLE:  # tg.f32; the type of truth values has an underscore, because bool is Python's
+    globals()[_t.name if _t.name != "bool" else "bool_"] = _t
+for _t in _operations.FUNCTIONS:
+    globals()[_t] = getattr(_operations, _t)
+del _t
+# Not for `from tiga import *`: functions of tensors, because many have the names of Python's own.
+__all__ = ["CompileError", "CompileWarning", "DType", "Diagnostic", "Execution", "Function", "Graph", "GraphStats", "Module", "Note",
+           "Tensor", "arange", "autograd", "cache", "compile", "execution", "from_disk", "from_dlpack", "from_numpy", "full",
+           "full_like", "graph", "load", "memory_report", "ones", "ones_like", "rand", "save", "tensor", "torch", "zeros",
+           "zeros_like"]

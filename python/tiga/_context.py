@@ -18,6 +18,7 @@ from . import _errors, _lib
 
 _lib_ = _lib.lib
 _free = []  # contexts nobody uses
+_scope = None  # the tiga.execution in force: its account is that of every call
 
 
 class _Context:
@@ -141,6 +142,25 @@ def _run(context, function, arguments, keep):
     return context.worker.run(context.pointer, _Job(function, (context.pointer, *arguments), keep))
 
 
+def set_scope(scope):
+    """The tiga.execution that begins, or None."""
+    global _scope
+    _scope = scope
+    if _lib.extension:
+        _lib.extension.set_scope(scope and scope._handle)
+
+
+def _run_in_scope(context, function, arguments, keep):
+    scope = _scope  # keeps it, whatever other threads do
+    if scope is None:
+        return _run(context, function, arguments, keep)
+    _lib_.tiga_execution_enter(context.pointer, scope._handle)
+    try:
+        return _run(context, function, arguments, keep)
+    finally:
+        _lib_.tiga_execution_leave(context.pointer)
+
+
 def call(function, *arguments, path=None, keep=None):
     """function(context, *arguments) without the GIL; a status other than OK becomes an exception.
 
@@ -148,7 +168,7 @@ def call(function, *arguments, path=None, keep=None):
     """
     context = _take()
     try:
-        status = _run(context, function, arguments, keep)
+        status = _run_in_scope(context, function, arguments, keep)
         if status:
             text = _lib_.tiga_error_text(context.pointer).decode(errors="replace")
             raise _errors.exception(status, text, path)

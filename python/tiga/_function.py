@@ -10,7 +10,8 @@ import inspect
 import keyword
 import threading
 
-from . import _arrays, _context, _dtypes, _lib
+from . import _arrays, _context, _dtypes, _lib, _tensor_call
+from ._tensor import Tensor
 from .graph import Graph
 
 _ROLES = {_lib.AT_SRC: "src", _lib.AT_DST: "dst", _lib.AT_NODE: "node", _lib.AT_EDGE: "edge", _lib.AT_PARAM: "param"}
@@ -197,6 +198,11 @@ class Function(_lib.extension.Call if _lib.extension else object):
         given = dict(kwargs)
         out = given.pop(self._out, None)
         graphs = self._take_graphs(args, given)
+        if any(isinstance(value, Tensor) for value in given.values()):
+            self._check_names(given)
+            if out is not None:
+                raise TypeError(f"{self.__name__}: {self._out}= takes no part in calls with tensors, whose results are new tensors")
+            return _tensor_call.call(self, graphs, given)
         views = self._take_arrays(given)
         kind = max((v.kind for v in views if v.kind is not None), default=None)
         if kind is None:
@@ -230,13 +236,16 @@ class Function(_lib.extension.Call if _lib.extension else object):
                 raise TypeError(f"{self.__name__}: the graph is a {type(g).__name__}; it must be a tiga.Graph{more}")
         return graphs
 
-    def _take_arrays(self, given):
+    def _check_names(self, given):
         for name in given:
             if name not in self._by_keyword:
                 raise self._wrong(f"has no argument '{name}'")
         missing = [f.keyword for f in self.params if f.keyword not in given]
         if missing:
             raise self._wrong("missing " + ", ".join(f"'{name}'" for name in missing))
+
+    def _take_arrays(self, given):
+        self._check_names(given)
         views = []
         for f in self.params:
             value, what = given[f.keyword], self._whats[f.index]

@@ -90,6 +90,7 @@ _PROTOTYPES = {  # name: (result, arguments)
     "tiga_error_text": (_s, [_p]),
     "tiga_error_clear": (None, [_p]),
     "tiga_interrupt": (None, [_p]),
+    "tiga_array_write_npy": (_i, [_p, _s, C.POINTER(Array)]),
     "tiga_array_free": (None, [C.POINTER(Array)]),
     "tiga_graph_from_csr": (_i, [_p, _i64, _i64, _p, _p, _i, _i, C.POINTER(_p)]),
     "tiga_graph_from_coo": (_i, [_p, _i64, _i64, _i64, _p, _p, C.POINTER(_p)]),

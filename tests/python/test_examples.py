@@ -1,4 +1,5 @@
 """examples/python/*.py, run as a user would."""
+import ast
 import os
 import subprocess
 import sys
@@ -23,7 +24,7 @@ class Examples(unittest.TestCase):
 
     def test_all_are_here(self):
         tested = {name[5:] + ".py" for name in dir(self) if name.startswith("test_")} - {"all_are_here.py"}
-        self.assertEqual({p.name for p in FOLDER.glob("*.py")}, tested)
+        self.assertEqual({p.name for f in (FOLDER, FOLDER.parent) for p in f.glob("*.py")}, tested)
 
     def test_weighted_sum(self):
         out = self.run_example("weighted_sum.py").splitlines()
@@ -34,6 +35,17 @@ class Examples(unittest.TestCase):
     def test_pagerank(self):
         out = self.run_example("pagerank.py").splitlines()
         self.assertEqual((len(out), out[0].split()[1]), (10, "libc6"))
+
+    def test_hierarchical_memory(self):
+        out = self.run_example("../hierarchical_memory.py").splitlines()
+        self.assertEqual(out[0], "[0.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0]")
+        self.assertEqual(ast.literal_eval(out[1])["tiers"]["host"]["budget"], 1 << 20)
+
+    def test_lru_eviction(self):
+        report = ast.literal_eval(self.run_example("../lru_eviction.py"))
+        self.assertEqual((report["eviction_policy"], report["tiers"]["host"]["budget"]), ("lru", 128))
+        self.assertGreater(report["evictions"], 4)
+        self.assertLessEqual(report["tiers"]["host"]["peak"], 128)
 
     @unittest.skipUnless(torch, "needs torch")
     def test_torch_layer(self):

@@ -9,7 +9,7 @@ import unittest
 
 from support import PYTHON, folder, tg
 
-FILES = {"tiga": "__init__.pyi", "tiga.graph": "graph.pyi", "tiga.cache": "cache.pyi", "tiga.torch": "torch.pyi"}
+FILES = {"tiga": "__init__.pyi", "tiga.autograd": "autograd.pyi", "tiga.graph": "graph.pyi", "tiga.cache": "cache.pyi", "tiga.torch": "torch.pyi"}
 
 USE = """
 import tiga as tg
@@ -24,6 +24,15 @@ y = f(g, x=[1.0], out=None)
 h = tg.graph.generate("rmat", scale=3)
 hits: int = tg.cache.counters().memory_hits
 layer = tg.torch.function(m["k"])
+x: tg.Tensor = tg.tensor([1.0, 2.0], requires_grad=True)
+loss: tg.Tensor = ((2 * x + x[0]) @ x.exp()).sum(axis=0)
+size: tuple[int, ...] = tg.where(x > 1, x, 0).shape
+slope: tg.Tensor = tg.autograd.grad(loss, x)
+slopes: list[tg.Tensor] = tg.autograd.grad(loss, [x])
+with tg.execution(memory={"host": "1MiB", "nvme": 1 << 20}, spill_dir=Path("."), eviction="lru") as run:
+    x.spill().realize()
+    run.memory_report()["evictions"]
+tg.save({"x": x}, "x.tiga", overwrite=True)
 try:
     tg.compile("kernel")
 except tg.CompileError as error:
@@ -64,7 +73,7 @@ class Stubs(unittest.TestCase):
             if not isinstance(n, ast.FunctionDef) or n.name.startswith("__"):
                 continue
             have = inspect.getattr_static(real, n.name)
-            if isinstance(have, property):
+            if inspect.isdatadescriptor(have):
                 self.assertIn("property", [d.id for d in n.decorator_list])
             else:
                 have = have.__func__ if isinstance(have, classmethod) else have

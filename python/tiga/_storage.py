@@ -1,0 +1,131 @@
+"""tiga.save and tiga.load: values in files (safetensors, .npy), and tiga.from_disk: values by name."""
+import ctypes as C
+import errno
+import os
+import threading
+
+from . import _errors, _lib, _memory, _tensors
+from ._tensor import Tensor, _storage_name, operand
+
+_lib_ = _lib.lib
+_MODULE = b"\x7fELF"
+
+
+def _named(x):
+    """(names or None, tensors) of what save was given."""
+    if hasattr(x, "items"):
+        names = list(x)
+        for name in names:
+            if not isinstance(name, str) or "\0" in name:
+                raise TypeError(f"save: {name!r} is no name of a tensor; it must be a str")
+        return names, [operand(v) for v in x.values()]
+    return None, [operand(x)]
+
+
+def save(x, path, *, overwrite=False):
+    """Writes a tensor, or a dict of them by name, to a file; it is whole or not there, whatever happens.
+
+    The file is a safetensors file with checksums; a path that ends in .npy gets a numpy file, of one tensor.  An
+    existing path is refused unless overwrite=True; who has opened the old file goes on reading it.  Nothing leaves memory, and no
+    history is saved.
+    """
+    names, tensors = _named(x)
+    data = _lib.encode_path(path)
+    if not overwrite and os.path.lexists(data):
+        raise FileExistsError(errno.EEXIST, "save: it exists; overwrite=True replaces it", os.fsdecode(data))
+    os.stat(os.path.dirname(data) or b".")  # its own words for a folder that is not there
+    if data.endswith(b".npy"):
+        if names is not None:
+            raise ValueError("save: a .npy file holds one tensor; save several as .safetensors")
+        _save_npy(tensors[0], os.fsdecode(data), overwrite)
+        return
+    texts = None if names is None else (C.c_char_p * max(len(names), 1))(*[n.encode() for n in names])
+    _tensors.run("tiga_tensor_save", data, texts, _tensors.handles(tensors), len(tensors), int(bool(overwrite)),
+                 keep=(texts, tensors))
+
+
+def _write_npy(x, path):
+    address, pin = _tensors.pinned(x) if x.size else (0, None)
+    view = _lib.Array(address or None, x.dtype.code, x.ndim)
+    for i, n in enumerate(x.shape):
+        view.shape[i] = n
+    _tensors.run_in_context(_lib_.tiga_array_write_npy, os.fsencode(path), C.byref(view), path=os.path.dirname(path) or ".",
+                            keep=(pin, view))
+
+
+def _save_npy(x, path, overwrite):
+    """What appears at the path meanwhile stays there: a link replaces nothing."""
+    if overwrite:
+        _write_npy(x, path)
+        return
+    beside = os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.{os.getpid()}-{threading.get_ident():x}")
+    try:
+        _write_npy(x, beside)
+        os.link(beside, path)
+    finally:
+        try:
+            os.unlink(beside)
+        except FileNotFoundError:
+            pass
+
+
+class _Snapshot:
+    """An open file."""
+
+    def __init__(self, path):
+        handle = C.c_void_p()
+        _tensors.run_in_context(_lib_.tiga_snapshot_open, _lib.encode_path(path), C.byref(handle), path=path)
+        self.handle, self.owner = handle.value, _lib.own(handle.value, _lib_.tiga_snapshot_free)
+
+    def names(self):
+        view, names = _memory.TensorView(), []
+        for i in range(_lib_.tiga_snapshot_count(self.handle)):
+            _tensors.run_in_context(_lib_.tiga_snapshot_get, self.handle, i, C.byref(view))
+            names.append(view.name.decode(errors="replace"))
+        return names
+
+    def tensor(self, i):
+        out = C.c_void_p()
+        _tensors.run("tiga_tensor_load", _tensors.home().pointer, self.handle, i, C.byref(out), made=(out,))
+        return Tensor._take(out.value)
+
+
+def load(path, name=None, *, device="cpu"):
+    """What a file holds: a module that tigac made, or tensors.
+
+    Of tensors nothing but the header is read before somebody looks.  A file of one tensor gives it, a file of several
+    a dict by name, and name= one of them.  Safetensors files, .npy files, and what tiga.save wrote.
+    """
+    data = _lib.encode_path(path)
+    if _is_module(data):
+        if name is not None:
+            raise TypeError("load: a module has no tensors; name= is for files of tensors")
+        from ._module import load as load_module
+        return load_module(path)
+    if device != "cpu":
+        raise NotImplementedError(f"load: this runtime has no device {device!r}, only 'cpu'")
+    snapshot = _Snapshot(path)
+    names = snapshot.names()
+    if name is not None:
+        if name not in names:
+            raise _errors.key_error(f"load: {os.fsdecode(data)} has no tensor {name!r}; it has {', '.join(names) or 'none'}")
+        return snapshot.tensor(names.index(name))
+    if len(names) == 1:
+        return snapshot.tensor(0)
+    return {n: snapshot.tensor(i) for i, n in enumerate(names)}
+
+
+def _is_module(data):
+    """Whether to load it as one: so are paths that cannot be read, for its errors."""
+    try:
+        with open(data, "rb") as file:
+            return file.read(4) == _MODULE or data.endswith((b".so", b".dll", b".dylib"))
+    except OSError:
+        return True
+
+
+def from_disk(name):
+    """The value that x.disk(name=...) kept; nothing is read before somebody looks."""
+    out = C.c_void_p()
+    _tensors.run("tiga_tensor_from_disk", _tensors.home().pointer, _storage_name(name), C.byref(out), made=(out,))
+    return Tensor._take(out.value)

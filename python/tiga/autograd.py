@@ -1,0 +1,54 @@
+"""Gradients of tensors.
+
+    x = tg.tensor([1., 2.], requires_grad=True)
+    tg.autograd.grad((x * x).sum(), x)                       # 2 * x
+    value, slope = tg.autograd.value_and_grad(lambda x: (x * x).sum())([1., 2.])
+"""
+import ctypes as C
+import functools
+
+from . import _tensor, _tensors
+from ._tensor import _leaf
+
+
+def grad(loss, wrt, *, zero_unused=False):
+    """The gradient of loss (one f32 or f64) with respect to a tensor, or a list of them with respect to several.
+
+    A gradient is a tensor like any other, and can be differentiated again.  Where the loss does not depend on a tensor it is an
+    error, or zeros with zero_unused=True.  A tensor that somebody has looked at remembers what it was computed from if that
+    was made with requires_grad=True.
+    """
+    if not isinstance(loss, _tensor.Tensor):
+        raise TypeError(f"grad: the loss is a {type(loss).__name__}; it must be a tensor")
+    several = isinstance(wrt, (tuple, list))
+    xs = list(wrt) if several else [wrt]
+    for x in xs:
+        if not isinstance(x, _tensor.Tensor):
+            raise TypeError(f"grad: with respect to a {type(x).__name__}; it must be a tensor")
+    if not xs:
+        return []
+    out = (C.c_void_p * len(xs))()
+    _tensors.run("tiga_tensor_grad", loss._handle, _tensors.handles(xs), len(xs), int(bool(zero_unused)), out, made=out)
+    result = [_tensor.Tensor._take(handle) for handle in out]
+    return result if several else result[0]
+
+
+def value_and_grad(function, argnums=0):
+    """A function that gives (value, gradient): that of function, which gives one number, with respect to its positional
+    argument argnums, or (for a tuple of numbers) a tuple of gradients."""
+    several = isinstance(argnums, (tuple, list))
+    numbers = tuple(argnums) if several else (argnums,)
+
+    @functools.wraps(function)
+    def both(*args, **kwargs):
+        args = list(args)
+        for n in numbers:
+            if not 0 <= n < len(args):
+                raise TypeError(f"value_and_grad: there is no positional argument {n}")
+            args[n] = _leaf(_tensor.operand(args[n]), True)
+        value = function(*args, **kwargs)
+        if not isinstance(value, _tensor.Tensor):
+            raise TypeError(f"value_and_grad: the function gives a {type(value).__name__}; it must give a tensor")
+        gradients = grad(value, [args[n] for n in numbers], zero_unused=True)
+        return value, tuple(gradients) if several else gradients[0]
+    return both
