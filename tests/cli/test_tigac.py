@@ -7,7 +7,7 @@ import subprocess
 import sys
 import unittest
 
-from cli import BUILD, SOURCE, TIGAC, WEIGHTED_SUM, CliTest
+from cli import BUILD, SOURCE, TIGA, TIGAC, WEIGHTED_SUM, CliTest
 
 KINDS = ["c", "cuda", "header", "graph-ir", "loop-ir", "task-ir", "llvm-ir", "json", "plan"]
 
@@ -224,6 +224,17 @@ sys.exit(status)
         self.fails(2, TIGAC, "m.tg", "-o", "n.cubin", "--cuda-arch=sm_1", says=["sm_1", "sm_90"])
         self.fails(3, TIGAC, "m.tg", "-o", "n.cubin", env={"TIGA_NVRTC": "/nowhere.so"}, says="/nowhere.so")
         self.assertNotIn("n.cubin", self.files())
+
+        made = (self.dir / "m.cubin").read_bytes()
+        cubin = ["m.tg", "--target=cuda", "--emit=obj", "-o", "m.cubin", "--cache"]
+        for _ in range(2):
+            (self.dir / "m.cubin").unlink()
+            self.ok(TIGAC, *cubin, "--cuda-arch=sm_90")
+            self.assertEqual((self.dir / "m.cubin").read_bytes(), made)
+        self.ok(TIGAC, *cubin, "--cuda-arch=sm_80")
+        listed = json.loads(self.ok(TIGA, "cache", "list", "--json", f"--folder={self.cache}"))
+        self.assertEqual(sorted((e["kind"], e["cpu"]) for e in listed), [("cubin", "sm_80"), ("cubin", "sm_90")])
+        self.fails(3, TIGAC, *cubin, env={"TIGA_NVRTC": "/nowhere.so"}, says="/nowhere.so")
 
     def test_passes(self):
         self.assertIn("fold", self.ok(TIGAC, "--list-passes"))

@@ -289,6 +289,93 @@ Test(jit_cache, only_listed_functions_can_be_called) {
     drv_cpu_fini(&cpu);
 }
 
+/* ---- tiga_jit_compile ---- */
+static tigac_result *outputs(const char *text, const tigac_options *t, tigac_status want) {
+    tigac_result *r;
+    tigac_status s = tiga_jit_compile(ctx, cache, text, strlen(text), t, &r);
+    cr_assert(s == want && r, "%d %s", s, r ? r->error : "");
+    return r;
+}
+
+static void expect_cubin(const char *text, const tigac_options *t, const tigac_result *want) {
+    tigac_result *r = outputs(text, t, TIGAC_OK);
+    const tigac_blob *a = &r->outputs[TIGAC_OBJ], *b = &want->outputs[TIGAC_OBJ];
+    cr_assert(a->n_bytes == b->n_bytes && !memcmp(a->bytes, b->bytes, a->n_bytes));
+    tigac_result_free(r);
+}
+
+static int damage(void *user, const tiga_cache_entry *e) {
+    char path[128];
+    snprintf(path, sizeof path, "%s/%s", folder, e->key);
+    FILE *f = fopen(path, "r+b");
+    cr_assert(f && !fseek(f, (long)(e->bytes * *(int *)user / 100), SEEK_SET));
+    int c = fgetc(f);
+    cr_assert(!fseek(f, -1, SEEK_CUR) && fputc(c ^ 4, f) != EOF && !fclose(f));
+    return 0;
+}
+
+/* The same rules as for code of this process. */
+Test(jit_cache, cubins, .timeout = 300) {
+    tigac_options t = tigac_defaults();
+    tigac_result *made;
+    t.target = "cuda";
+    t.cuda_arch = "sm_90";
+    t.emit = TIGAC_EMIT(TIGAC_OBJ);
+    tigac_status s = tigac_compile(sum_text, strlen(sum_text), &t, &made);
+    if (s == TIGAC_E_ENVIRONMENT && strstr(made->error, "NVRTC was not found")) {
+        tigac_result_free(made);
+        cr_skip_test("no NVRTC");
+    }
+    cr_assert_eq(s, TIGAC_OK, "%s", made->error);
+    expect_cubin(sum_text, &t, made);
+    expect_cubin(sum_text, &t, made);
+    COUNTS(misses, 1);
+    COUNTS(memory_hits, 1);
+    open_again();
+    expect_cubin(sum_text, &t, made);
+    COUNTS(disk_hits, 1);
+    COUNTS(misses, 0);
+    for (int percent = 0; percent < 100; percent += 33) { /* head, key, code: never used, built again */
+        cr_assert_eq(tiga_cache_list(ctx, cache, damage, &percent), TIGA_OK);
+        open_again();
+        expect_cubin(sum_text, &t, made);
+        COUNTS(stale, 1);
+        COUNTS(misses, 1);
+        COUNTS(disk_hits, 0);
+    }
+    t.cuda_arch = "sm_80"; /* another key */
+    tigac_result_free(outputs(sum_text, &t, TIGAC_OK));
+    COUNTS(misses, 2);
+    tigac_result_free(outputs(bad_text, &t, TIGAC_E_PROGRAM)); /* a wrong program is wrong once */
+    tigac_result_free(outputs(bad_text, &t, TIGAC_E_PROGRAM));
+    COUNTS(misses, 3);
+    COUNTS(negative_hits, 1);
+    t.cuda_arch = "sm_1"; /* and what is no fault of the program's is not kept */
+    tigac_result_free(outputs(sum_text, &t, TIGAC_E_OPTION));
+    tigac_result_free(outputs(sum_text, &t, TIGAC_E_OPTION));
+    COUNTS(misses, 5);
+    COUNTS(negative_hits, 1);
+    tigac_result_free(made);
+}
+
+/* A result has the words of its own failure, and the context keeps those of an older one. */
+Test(jit_cache, words_of_an_older_failure_are_not_its_own) {
+    tigac_options t = tigac_defaults();
+    tiga_error_set(ctx, TIGA_E_FILE, "older words");
+    t.cpu = "nothing";
+    tigac_result *r = outputs(sum_text, &t, TIGAC_E_OPTION);
+    cr_assert(strstr(r->error, "'nothing'") && !strstr(r->error, "older"), "%s", r->error);
+    tigac_result_free(r);
+    r = outputs(bad_text, NULL, TIGAC_E_PROGRAM);
+    cr_assert(r->n_diagnostics == 1 && !strstr(r->error, "older"), "%s", r->error);
+    tigac_result_free(r);
+    r = outputs(sum_text, NULL, TIGAC_OK);
+    cr_assert(r->outputs[TIGAC_SO].n_bytes && !*r->error);
+    tigac_result_free(r);
+    cr_assert_eq(tiga_error_status(ctx), TIGA_E_FILE);
+    cr_assert_str_eq(tiga_error_text(ctx), "older words");
+}
+
 /* ---- lives ---- */
 Test(jit_cache, whoever_is_freed_first) {
     tiga_module *m = jit(readme_text);

@@ -235,6 +235,34 @@ Test(cache_races, a_thread_that_waits_can_be_interrupted) {
     tiga_cache_free(c);
 }
 
+/* A request that is part of a call does not forget what interrupted the call before; one that begins a call does. */
+Test(cache_races, an_interruption_before_counts_inside_of_a_call) {
+    static const tiga_cache_field fields[] = {{"source", "x", 1}};
+    tiga_cache *c = cache_of(MEMORY, DISK);
+    compiler k = {.text = "code"};
+    char name[33];
+    const char *why;
+    int fd;
+    bool waited = false;
+    object *o;
+    rt_cache_request r = {.fields = fields, .n_fields = 1, .ops = &fake_ops, .user = &k, .inside = true};
+    base_hash_hex(hash_of(c, fields, 1), name);
+    int dir = rt_cache_folder_open(c, true, &why);
+    cr_assert_eq(rt_cache_lock(c, ctx, dir, name, &fd, &waited), RT_CACHE_LOCKED); /* so that there is something to wait for */
+    tiga_interrupt(ctx);
+    cr_assert_eq(tiga_cache_get(c, ctx, &r, (void **)&o, NULL), TIGA_E_INTERRUPTED);
+    cr_assert(tiga_cache_interrupted(ctx) && k.builds == 0 && !o);
+    tiga_error_clear(ctx);
+    r.inside = false;
+    c->longest_wait_ns = 50000000;
+    cr_assert_eq(tiga_cache_get(c, ctx, &r, (void **)&o, NULL), TIGA_OK);
+    cr_assert(!tiga_cache_interrupted(ctx) && k.builds == 1);
+    fake_release(o);
+    rt_cache_unlock(dir, name, fd);
+    close(dir);
+    tiga_cache_free(c);
+}
+
 Test(cache_races, a_process_that_waits_can_be_interrupted) {
     compiler k = {.text = "code"};
     tiga_cache *c = cache_of(MEMORY, DISK);
