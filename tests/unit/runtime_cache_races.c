@@ -248,7 +248,8 @@ Test(cache_races, an_interruption_before_counts_inside_of_a_call) {
     rt_cache_request r = {.fields = fields, .n_fields = 1, .ops = &fake_ops, .user = &k, .inside = true};
     base_hash_hex(hash_of(c, fields, 1), name);
     int dir = rt_cache_folder_open(c, true, &why);
-    cr_assert_eq(rt_cache_lock(c, ctx, dir, name, &fd, &waited), RT_CACHE_LOCKED); /* so that there is something to wait for */
+    cr_assert_eq(rt_cache_lock(c, ctx, dir, name, &fd, &waited),
+                 RT_CACHE_LOCKED); /* so that there is something to wait for */
     tiga_interrupt(ctx);
     cr_assert_eq(tiga_cache_get(c, ctx, &r, (void **)&o, NULL), TIGA_E_INTERRUPTED);
     cr_assert(tiga_cache_interrupted(ctx) && k.builds == 0 && !o);
