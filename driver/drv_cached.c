@@ -83,7 +83,7 @@ static void release(void *object) {
     if (atomic_fetch_sub(&((blob *)object)->refs, 1) == 1)
         base_free(object);
 }
-static const rt_cache_ops cache_ops = {build, load, retain, release};
+static const rt_cache_ops cache_ops = {build, load, retain, release, NULL};
 
 /* ---- key ---------------------------------------------------------------------------------------------------------- */
 static void add_flags(const tigac_options *o, base_str *s) {

@@ -30,6 +30,7 @@ typedef struct drv_code {
     const tiga_module_info *info;
     base_str diags; /* warnings, as drv_diags_write left them; often empty */
     int64_t n_bytes;
+    tiga_execution *account; /* that n_bytes are charged to; NULL: none */
 } drv_code;
 
 /* ---- drv_jit_code.c ---- */

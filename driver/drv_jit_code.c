@@ -200,8 +200,12 @@ tiga_status drv_code_load(tiga_context *ctx, const char *bytes, size_t n, drv_co
         return status;
     }
     c->n_bytes = drv_image_bytes(c->image) + (int64_t)(sizeof *c + h.diags);
-    *out = c;
-    return TIGA_OK;
+    status = tiga_code_charge(ctx, c->n_bytes, &c->account);
+    if (status == TIGA_OK)
+        *out = c;
+    else
+        drv_code_put(c);
+    return status;
 }
 
 drv_code *drv_code_get(drv_code *c) {
@@ -214,6 +218,7 @@ void drv_code_put(drv_code *c) {
         return;
     drv_image_free(c->image);
     base_str_fini(&c->diags);
+    tiga_code_discharge(c->account, c->n_bytes);
     base_free(c);
 }
 
@@ -235,7 +240,12 @@ static tiga_status load(void *user, tiga_context *ctx, const void *bytes, size_t
 static void retain(void *object) { drv_code_get(object); }
 static void release(void *object) { drv_code_put(object); }
 
-static const rt_cache_ops cache_ops = {build, load, retain, release};
+static bool idle(const void *object, const void *account) {
+    const drv_code *c = object;
+    return c->account == account && atomic_load(&c->refs) == 1;
+}
+
+static const rt_cache_ops cache_ops = {build, load, retain, release, idle};
 
 static const char *const flags_of[3][2][4] = {
 #define DRV_LEVELS(rest) {"O0, " rest, "O1, " rest, "O2, " rest, "O3, " rest}

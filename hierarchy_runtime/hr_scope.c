@@ -196,6 +196,7 @@ tiga_status tiga_execution_end(tiga_context *ctx) {
         return rt_fail(ctx, TIGA_E_ARGUMENT, "tiga_execution_end: there is no scope");
     atomic_store(&e->active, false);
     keep_most(e, 0);
+    rt_code_forget(e);
     tiga_execution_free(e);
     return TIGA_OK;
 }
@@ -265,10 +266,11 @@ tiga_status tiga_execution_report(tiga_execution *e, tiga_memory_report *out) {
     count_moves(e, &r);
     r.eviction = e->options.eviction;
     r.active = atomic_load(&e->active);
+    r.code = atomic_load(&e->code);
     r.scope = "buffers, buffers of calls and spilled values made under this account";
-    r.exclusions =
-        "arrays of the caller, graphs, compiled code, snapshot files, staging of file transfers, the page cache, "
-        "what the allocator keeps, and of the spill file its free parts and the rounding to 4096 bytes";
+    r.exclusions = "arrays of the caller, graphs, compiled code unless count_code says so, snapshot files, staging of "
+                   "file transfers, the page cache, "
+                   "what the allocator keeps, and of the spill file its free parts and the rounding to 4096 bytes";
     memcpy(out, &r, out->struct_bytes < sizeof r ? out->struct_bytes : sizeof r);
     return TIGA_OK;
 }

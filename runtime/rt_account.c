@@ -63,6 +63,7 @@ tiga_execution *tiga_execution_retain(tiga_execution *e) {
 void tiga_execution_free(tiga_execution *e) {
     if (!e || atomic_fetch_sub_explicit(&e->refs, 1, memory_order_acq_rel) != 1)
         return;
+    rt_code_forget(e);
     if (e->room)
         e->room->free(e->room);
     rt_shared_close(e->shared);
@@ -161,6 +162,9 @@ tiga_status rt_charge(tiga_context *ctx, tiga_execution *e, int32_t tier, int64_
         if (rt_try_charge(e, tier, n_bytes))
             return TIGA_OK;
     }
+    while (tier == TIGA_TIER_HOST && rt_code_reclaim(e))
+        if (rt_try_charge(e, tier, n_bytes))
+            return TIGA_OK;
     struct rt_room *room = room_of(e);
     int64_t budget = atomic_load(&e->budget[tier]);
     /* each round frees something, unless others are faster every time */

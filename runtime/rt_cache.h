@@ -6,6 +6,7 @@
 
 #include "base/base.h"
 #include "tiga/cache.h"
+#include "tiga/memory.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -23,6 +24,8 @@ typedef struct rt_cache_ops {
                         int64_t *object_bytes);
     void (*retain)(void *object); /* any thread; quick, because a lock is held */
     void (*release)(void *object); /* any thread; no lock is held */
+    /* Whether the cache alone holds it, and it is charged to this account.  Quick, like retain.  NULL: never. */
+    bool (*idle)(const void *object, const void *account);
 } rt_cache_ops;
 
 /* The key: every field counts, and so do their names, order and number.  Fields in text make `tiga cache why` readable;
@@ -44,6 +47,11 @@ TIGA_API tiga_status tiga_cache_get(tiga_cache *cache, tiga_context *ctx, const 
 
 /* A call of its own begins: what interrupted an earlier one is forgotten.  tiga_cache_get does it by itself. */
 TIGA_API void tiga_cache_begin(tiga_context *ctx);
+
+/* rt_code.c: code that was loaded, to the account in force; *out owns it, NULL where code is not counted.  E_BUDGET.  Exported for
+ * libtigac, not for users. */
+TIGA_API tiga_status tiga_code_charge(tiga_context *ctx, int64_t n_bytes, tiga_execution **out);
+TIGA_API void tiga_code_discharge(tiga_execution *e, int64_t n_bytes); /* and gives the account up; NULL is fine */
 
 /* Is the call that the context is in to be given up?  Exported for libtigac, not for users. */
 TIGA_API bool tiga_cache_interrupted(tiga_context *ctx);

@@ -327,6 +327,7 @@ tiga_status tiga_cache_get(tiga_cache *c, tiga_context *ctx, const rt_cache_requ
         return out_of_memory(ctx);
     tiga_status status = get(c, ctx, r, &k, object, message);
     rt_cache_key_fini(&k);
+    rt_code_watch(ctx, c);
     return status;
 }
 

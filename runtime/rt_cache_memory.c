@@ -119,6 +119,21 @@ void rt_cache_shrink(tiga_cache *c, int64_t limit, rt_cache_entry **dropped) {
     }
 }
 
+bool rt_cache_evict_idle(tiga_cache *c, const void *account) {
+    rt_cache_entry *dropped = NULL;
+    pthread_mutex_lock(&c->lock);
+    rt_cache_entry *e = c->oldest;
+    while (e && !(e->object && e->ops->idle && e->ops->idle(e->object, account)))
+        e = e->newer;
+    if (e) {
+        c->counters.evicted_memory++;
+        rt_cache_remove(c, e, &dropped);
+    }
+    pthread_mutex_unlock(&c->lock);
+    rt_cache_drop(dropped);
+    return e != NULL;
+}
+
 void rt_cache_drop(rt_cache_entry *dropped) {
     while (dropped) {
         rt_cache_entry *next = dropped->chain;

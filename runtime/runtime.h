@@ -53,11 +53,13 @@ struct tiga_execution {
     _Atomic int64_t budget[TIGA_TIERS]; /* < 0: unlimited */
     _Atomic int64_t live[TIGA_TIERS], peak[TIGA_TIERS];
     _Atomic int64_t keep; /* most bytes of freed memory to be kept */
+    _Atomic int64_t code; /* of live on the host: compiled code */
     tiga_execution_options options; /* its texts are its own */
     rt_shared *shared; /* or NULL: the budget is of many processes */
     /* What stands above: makes room, and is freed with the account.  Set under the lock, once. */
     pthread_mutex_t lock;
     struct rt_room *room;
+    struct rt_code_cache *caches; /* that may hold code charged here; under the lock, until the scope ends */
 };
 typedef enum rt_room_answer { RT_ROOM_MADE, RT_ROOM_NONE, RT_ROOM_FAILED } rt_room_answer;
 typedef struct rt_room {
@@ -77,6 +79,12 @@ int64_t rt_room_left(const tiga_execution *e, int32_t tier); /* INT64_MAX: unlim
 tiga_status rt_account_take(tiga_context *ctx, int64_t n_bytes, const char *what);
 bool rt_account_try(tiga_context *ctx, int64_t n_bytes);
 void rt_account_give(tiga_context *ctx, int64_t n_bytes);
+
+/* ---- rt_code.c: compiled code in accounts that count it (tiga_execution_options.count_code) --------------------------- */
+/* c may hold code of the account in force. */
+void rt_code_watch(tiga_context *ctx, tiga_cache *c);
+void rt_code_forget(tiga_execution *e); /* the caches: at the end of the scope */
+bool rt_code_reclaim(tiga_execution *e); /* one piece of code that only a cache holds; false: there is none */
 
 /* ---- rt_shared.c: one budget for many processes, in shared memory ---------------------------------------------------- */
 /* Joins or makes the segment of that name.  E_RANGE other budgets. */
@@ -379,6 +387,8 @@ void rt_cache_remove(tiga_cache *c, rt_cache_entry *e, rt_cache_entry **dropped)
 void rt_cache_put(rt_cache_entry *e, rt_cache_entry **dropped); /* one reference less */
 /* Without: */
 void rt_cache_drop(rt_cache_entry *dropped); /* a list, through `chain` */
+/* Takes the lock: the object used longest ago that nobody else holds and that the account has been charged for. */
+bool rt_cache_evict_idle(tiga_cache *c, const void *account);
 
 /* ---- rt_cache_file.c: one entry as a file ---------------------------------------------------------------------------------------------- */
 enum { RT_CACHE_NAME = 33, RT_CACHE_FORMAT = 1 };

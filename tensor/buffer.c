@@ -22,7 +22,10 @@ tiga_status tensor_buffer_new(tiga_tensors *ts, int64_t bytes, tensor_buffer **o
     tensor_buffer *b = *out = wrap(ts, bytes);
     if (!b)
         return TIGA_E_MEMORY;
+    tiga_status before = tiga_error_status(ts->ctx);
     tiga_status status = tiga_buffer_new_unset(ts->ctx, NULL, TIGA_TIER_HOST, bytes, &b->managed);
+    if (status == TIGA_E_BUDGET && tensor_code_drop(ts, before))
+        status = tiga_buffer_new_unset(ts->ctx, NULL, TIGA_TIER_HOST, bytes, &b->managed);
     if (status == TIGA_OK)
         status = tiga_buffer_pin(ts->ctx, b->managed, TIGA_WRITE, &b->pin);
     if (status == TIGA_OK) {

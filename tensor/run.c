@@ -36,6 +36,19 @@ void tensor_entries_drop(tiga_tensors *ts) {
     ts->n_entries = ts->cap_entries = 0;
 }
 
+bool tensor_code_drop(tiga_tensors *ts, tiga_status before) {
+    tiga_memory_report r = {.struct_bytes = sizeof r};
+    tiga_execution *e = tiga_execution_current(ts->ctx);
+    tiga_execution_report(e, &r);
+    tiga_execution_free(e);
+    if (r.code == 0 || ts->n_entries == 0)
+        return false;
+    tensor_entries_drop(ts);
+    if (before == TIGA_OK)
+        tiga_error_clear(ts->ctx);
+    return true;
+}
+
 /* The place of a key, or the free one where it belongs. */
 static tensor_entry **place_of(const tiga_tensors *ts, base_hash128 hash, const base_str *key) {
     size_t mask = ts->cap_entries - 1;
@@ -345,7 +358,7 @@ static void take_result(const tensor_plan *p, tiga_tensor *x, tensor_buffer **ma
     x->how = *how;
 }
 
-static tiga_status run_some(tiga_tensors *ts, tiga_tensor *const *roots, size_t n_roots, bool *moves) {
+static tiga_status run_once(tiga_tensors *ts, tiga_tensor *const *roots, size_t n_roots, bool *moves) {
     tensor_plan p;
     binding b;
     tiga_tensor_execution how;
@@ -373,6 +386,11 @@ static tiga_status run_some(tiga_tensors *ts, tiga_tensor *const *roots, size_t 
     binding_fini(&b);
     tensor_plan_fini(&p);
     return status;
+}
+
+static tiga_status run_some(tiga_tensors *ts, tiga_tensor *const *roots, size_t n_roots, bool *moves) {
+    tiga_status before = tiga_error_status(ts->ctx), status = run_once(ts, roots, n_roots, moves);
+    return status == TIGA_E_BUDGET && tensor_code_drop(ts, before) ? run_once(ts, roots, n_roots, moves) : status;
 }
 
 tiga_status tensor_run(tiga_tensors *ts, tiga_tensor *const *roots, size_t n_roots, bool *moves) {

@@ -228,6 +228,9 @@ ir_module *tensor_emit(const tensor_plan *p, base_arena *arena); /* one program 
 tiga_status tensor_run(tiga_tensors *ts, tiga_tensor *const *roots, size_t n_roots, bool *moves);
 tiga_status tensor_text(tiga_tensors *ts, tiga_tensor *const *roots, size_t n_roots, char **text);
 void tensor_entries_drop(tiga_tensors *ts);
+/* When a budget that counts code was too small: lets go of all that was compiled.  true: there was some, try again (said is
+ * nothing then, if nothing was said `before`). */
+bool tensor_code_drop(tiga_tensors *ts, tiga_status before);
 
 /* ---- observe.c ---- */
 tiga_status tensor_realize_operands(tiga_tensor *const *xs, int n); /* moves on the way to xs, not xs themselves */

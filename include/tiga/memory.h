@@ -64,6 +64,10 @@ typedef struct tiga_execution_options {
      * cycles of a host language).  Runs on the thread that allocates, with no lock held.  NULL: none */
     void (*collect)(void *user);
     void *collect_user;
+    /* 1: code that is compiled or loaded from a cache in the scope counts against the host budget for as long as it is in
+     * memory.  Code that only a tiga_cache still holds goes before any value is evicted.  0, the default: code is outside of
+     * all budgets, whatever the size of its cache allows */
+    int32_t count_code;
 } tiga_execution_options;
 TIGA_API tiga_execution_options tiga_execution_defaults(void);
 /* One entry of memory={"host": "1GiB"}.  A tier set twice, by whatever alias, is E_ARGUMENT. */
@@ -103,6 +107,7 @@ typedef struct tiga_memory_report {
     const char *scope; /* static: what the figures cover */
     const char *exclusions; /* static: what they do not */
     int64_t kept; /* freed host memory that is kept for new buffers */
+    int64_t code; /* compiled code in live[TIGA_TIER_HOST]; see count_code */
 } tiga_memory_report;
 TIGA_API tiga_status tiga_execution_report(tiga_execution *e, tiga_memory_report *out);
 

@@ -184,7 +184,7 @@ static drv_recipe recipe_of(const char *text) {
 
 /* A file with a right head and a right checksum, with the planted bytes in place of code. */
 static void plant(const char *text) {
-    static const rt_cache_ops ops = {plant_build, plant_load, plant_nothing, plant_nothing};
+    static const rt_cache_ops ops = {plant_build, plant_load, plant_nothing, plant_nothing, NULL};
     drv_recipe r = recipe_of(text);
     drv_cpu own;
     const drv_cpu *cpu;

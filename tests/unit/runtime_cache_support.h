@@ -90,7 +90,7 @@ static void fake_release(void *p) {
     base_free(o);
 }
 
-static const rt_cache_ops fake_ops = {fake_build, fake_load, fake_retain, fake_release};
+static const rt_cache_ops fake_ops = {fake_build, fake_load, fake_retain, fake_release, NULL};
 
 static inline tiga_cache_field field(const char *name, const char *text) {
     return (tiga_cache_field){name, text, strlen(text)};

@@ -375,6 +375,41 @@ Test(tensor_memory, kept_memory_is_within_the_budget) {
     cr_assert_eq(tiga_tensors_get_counters(h->ts).kept_bytes, 0);
 }
 
+/* Code counts where it is asked for; what a cache alone holds goes first, then what the tensors know. */
+Test(tensor_memory, code_in_a_budget) {
+    tiga_execution_options o = tiga_execution_defaults();
+    tiga_execution *run;
+    tiga_tensor *x, *y, *big;
+    int64_t n = 1000, most = 1 << 20;
+    o.budget[TIGA_TIER_HOST] = most;
+    o.count_code = 1;
+    OK(tiga_execution_begin(h->ctx, &o, &run));
+    OK(tiga_tensor_rand(h->ts, TIGA_F32, 1, &n, 1, &x));
+    y = fold(h, "sum", x, TIGA_ALL_AXES, 0);
+    OK(tiga_tensor_realize(&y, 1));
+    tiga_memory_report r = report(run);
+    cr_assert(r.code > 1000 && r.live[TIGA_TIER_HOST] == r.code + 4004);
+    cr_assert_eq(tiga_cache_get_counters(h->cache).memory_entries, 1);
+    int64_t wide = (most - r.code / 2 - 4004) / 4; /* not beside the code */
+    OK(tiga_tensor_rand(h->ts, TIGA_F32, 1, &wide, 2, &big));
+    cr_assert_eq(tiga_error_status(h->ctx), TIGA_OK);
+    cr_assert(report(run).code == 0 && tiga_cache_get_counters(h->cache).memory_entries == 0);
+    tiga_tensor *z = fold(h, "max", x, TIGA_ALL_AXES, 0);
+    FAILS(tiga_tensor_realize(&z, 1), TIGA_E_BUDGET, "compiled code");
+    cr_assert(how_of(z) == TIGA_TENSOR_PENDING && report(run).code == 0);
+    tiga_tensor_free(big);
+    OK(tiga_tensor_realize(&z, 1));
+    cr_assert_gt(report(run).code, 1000);
+    FREE(x, y, z);
+    OK(tiga_execution_end(h->ctx)); /* code stays charged as long as it is known */
+    cr_assert(report(run).code > 1000 && report(run).live[TIGA_TIER_HOST] == report(run).code);
+    OK(tiga_cache_clear(h->ctx, h->cache, NULL));
+    tiga_tensors_free(h->ts);
+    OK(tiga_tensors_new(h->ctx, NULL, &h->ts));
+    cr_assert_eq(report(run).live[TIGA_TIER_HOST], 0);
+    tiga_execution_free(run);
+}
+
 /* Every allocation, and every call of files, fails in turn: no value is lost, no account is off. */
 static tiga_status everything(tiga_tensor *x, tiga_tensor *y, float *v) {
     tiga_tensor *v1 = NULL, *p = NULL, *s = NULL, *back = NULL;
