@@ -191,6 +191,7 @@ tiga_status tiga_execution_end(tiga_context *ctx) {
     pthread_mutex_lock(&ctx->lock);
     tiga_execution *e = ctx->account;
     ctx->account = ctx->own;
+    ctx->entered = false;
     pthread_mutex_unlock(&ctx->lock);
     if (e == ctx->own)
         return rt_fail(ctx, TIGA_E_ARGUMENT, "tiga_execution_end: there is no scope");
@@ -206,8 +207,10 @@ tiga_status tiga_execution_enter(tiga_context *ctx, tiga_execution *e) {
         return ctx ? rt_fail(ctx, TIGA_E_ARGUMENT, "tiga_execution_enter: the account is NULL") : TIGA_E_ARGUMENT;
     pthread_mutex_lock(&ctx->lock);
     bool free = ctx->account == ctx->own;
-    if (free)
+    if (free) {
         ctx->account = tiga_execution_retain(e);
+        ctx->entered = true;
+    }
     pthread_mutex_unlock(&ctx->lock);
     return free ? TIGA_OK
                 : rt_fail(ctx, TIGA_E_ARGUMENT, "tiga_execution_enter: scopes do not nest; end the other one first");
@@ -219,6 +222,7 @@ tiga_status tiga_execution_leave(tiga_context *ctx) {
     pthread_mutex_lock(&ctx->lock);
     tiga_execution *e = ctx->account;
     ctx->account = ctx->own;
+    ctx->entered = false;
     pthread_mutex_unlock(&ctx->lock);
     if (e == ctx->own)
         return rt_fail(ctx, TIGA_E_ARGUMENT, "tiga_execution_leave: there is no scope");

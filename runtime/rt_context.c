@@ -65,8 +65,10 @@ void tiga_context_free(tiga_context *ctx) {
     if (!ctx)
         return;
     if (ctx->account != ctx->own) {
-        atomic_store(&ctx->account->active, false);
-        rt_code_forget(ctx->account);
+        if (!ctx->entered) {
+            atomic_store(&ctx->account->active, false);
+            rt_code_forget(ctx->account);
+        }
         tiga_execution_free(ctx->account);
     }
     tiga_execution_free(ctx->own);

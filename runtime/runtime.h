@@ -23,6 +23,7 @@ struct tiga_context {
     int threads;
     tiga_execution *account; /* in force: that of the scope, or `own`.  Changed under `lock` */
     tiga_execution *own;
+    bool entered; /* the scope in force was begun by another context */
     int64_t call_live, call_peak; /* of what calls have charged and not given back */
     int64_t keep; /* tiga_memory_keep, for scopes to come.  Under `lock` */
     int64_t memory_limit; /* > 0: rt_mem_take refuses more than this at once (tests, fuzzing) */

@@ -137,6 +137,12 @@ Test(scopes, several_contexts_share_one) {
     OK(tiga_execution_enter(other, run));
     tiga_context_free(other); /* leaves it */
     tiga_execution_free(run);
+    OK(tiga_execution_begin(ctx, &o, &run));
+    other = new_context();
+    OK(tiga_execution_enter(other, run));
+    tiga_context_free(other); /* leaves it, and does not end it */
+    cr_assert(report(run).active);
+    tiga_execution_free(run);
     tiga_context_free(ctx);
 }
 
