@@ -51,7 +51,7 @@ def report_of(execution):
         if r.shared_live[i] >= 0:
             tiers[name]["shared_live"] = r.shared_live[i]
     return {"tiers": tiers, "eviction_policy": _EVICTION[r.eviction], "evictions": r.evictions, "restores": r.restores,
-            "spills": r.spills, "kept": r.kept, "active": bool(r.active), "scope": r.scope.decode(),
+            "spills": r.spills, "kept": r.kept, "code": r.code, "active": bool(r.active), "scope": r.scope.decode(),
             "exclusions": r.exclusions.decode()}
 
 
@@ -66,17 +66,19 @@ class execution:
     host-pinned (pinned) and nvme (ssd, disk), and those not named are unlimited; or "auto": what the machine and its
     cgroups have free.  spill_dir: a folder for values that leave memory.  page_rows, prefetch_depth: defaults for graphs in
     pages.  eviction: "error", or "lru", which moves values out that were used longest ago.  shared: a name; all processes
-    that use it share one budget.
+    that use it share one budget.  count_code: compiled code counts against the host budget, and goes before values.
 
     Over a budget is a MemoryError, before anything is allocated, and nothing is lost.  Tensors stay valid after the end and
     keep their account.  It holds for all threads of the process, and does not nest.
     """
 
     def __init__(self, *, device="cpu", memory=None, spill_dir=None, page_rows=None, prefetch_depth=None, eviction="error",
-                 shared=None):
+                 shared=None, count_code=False):
         self._handle = self._owner = None
         if not isinstance(device, str):
             raise TypeError(f"execution: device is {device!r}; it must be a str")
+        if not isinstance(count_code, (bool, int)):
+            raise TypeError(f"execution: count_code is {count_code!r}; it must be True or False")
         if eviction not in _EVICTION:
             raise ValueError(f"execution: eviction is {eviction!r}; it must be 'error' or 'lru'")
         for name, value in (("shared", shared),):
@@ -86,6 +88,7 @@ class execution:
         o = self._options = _lib_.tiga_execution_defaults()
         o.device, o.eviction = device.encode(), _EVICTION.index(eviction)
         o.spill_dir = None if spill_dir is None else _lib.encode_path(os.fspath(spill_dir))
+        o.count_code = bool(count_code)
         o.shared = None if shared is None else shared.encode()
         if page_rows is not None:
             o.page_rows = _integer(page_rows, "page_rows", 1)

@@ -10,7 +10,7 @@ class ExecutionOptions(C.Structure):
     c_name = "tiga_execution_options"
     _fields_ = [("struct_bytes", C.c_size_t), ("device", C.c_char_p), ("budget", C.c_int64 * 4), ("spill_dir", C.c_char_p),
                 ("page_rows", C.c_int64), ("prefetch_depth", C.c_int32), ("eviction", C.c_int32), ("shared", C.c_char_p),
-                ("collect", C.c_void_p), ("collect_user", C.c_void_p)]
+                ("collect", C.c_void_p), ("collect_user", C.c_void_p), ("count_code", C.c_int32)]
 
 
 class ReportC(C.Structure):
@@ -18,7 +18,7 @@ class ReportC(C.Structure):
     _fields_ = [("struct_bytes", C.c_size_t), ("live", C.c_int64 * 4), ("peak", C.c_int64 * 4), ("budget", C.c_int64 * 4),
                 ("shared_live", C.c_int64 * 4), ("evictions", C.c_int64), ("restores", C.c_int64), ("spills", C.c_int64),
                 ("eviction", C.c_int32), ("active", C.c_int32), ("scope", C.c_char_p), ("exclusions", C.c_char_p),
-                ("kept", C.c_int64)]
+                ("kept", C.c_int64), ("code", C.c_int64)]
 
 
 class ResidencyC(C.Structure):

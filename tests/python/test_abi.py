@@ -5,13 +5,13 @@ import subprocess
 import unittest
 
 from support import SOURCE, folder, tg
-from tiga import _dtypes, _jit, _lib
+from tiga import _dtypes, _jit, _lib, _memory, _tensors
 
-HEADERS = ["tiga/tiga.h", "tiga/jit.h"]
+HEADERS = ["tiga/tiga.h", "tiga/jit.h", "tiga/memory.h", "tiga/tensor.h"]
 
 
 def structures():
-    found = [s for m in (_lib, _jit) for s in vars(m).values()
+    found = [s for m in (_lib, _jit, _memory, _tensors) for s in vars(m).values()
              if isinstance(s, type) and issubclass(s, ctypes.Structure) and hasattr(s, "c_name")]
     return [*found, _jit.tigac().Result]
 

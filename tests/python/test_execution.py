@@ -59,7 +59,7 @@ class Scopes(Folder):
                                  ({"eviction": "lru"}, ValueError), ({"device": "cuda:0"}, NotImplementedError),
                                  ({"device": 0}, TypeError), ({"spill_dir": "/nowhere/at/all"}, FileNotFoundError),
                                  ({"spill_dir": 3}, TypeError), ({"page_rows": 0}, ValueError), ({"page_rows": 1.5}, TypeError),
-                                 ({"prefetch_depth": -1}, ValueError), ({"shared": "a/b"}, ValueError), ({"shared": 1}, TypeError)):
+                                 ({"prefetch_depth": -1}, ValueError), ({"shared": "a/b"}, ValueError), ({"shared": 1}, TypeError), ({"count_code": "a"}, TypeError)):
             with self.subTest(arguments=arguments), self.assertRaises(error):
                 with tg.execution(**arguments):
                     pass
@@ -141,6 +141,19 @@ class Scopes(Folder):
             t.join()
             self.assertEqual(len(errors), 1)
         module().rounds(g, x=[1., 2., 3.], n=2)
+
+    def test_code_can_count(self):
+        text = "kernel k(src x: f32) -> f32 { return reduce sum(src.x * %d) }"
+        with tg.execution(count_code=True) as run:
+            m = tg.compile(text % 7, cache=False)
+            report = run.memory_report()
+            self.assertGreater(report["code"], 0)
+            self.assertGreaterEqual(report["tiers"]["host"]["live"], report["code"])
+            del m
+        with tg.execution() as run:
+            m = tg.compile(text % 8, cache=False)
+            self.assertEqual(run.memory_report()["code"], 0)
+            del m
 
     def test_threads_share_it(self):
         with tg.execution(memory={"host": 1 << 18, "nvme": 1 << 24}, spill_dir=self.folder, eviction="lru") as run:
