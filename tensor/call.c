@@ -15,6 +15,8 @@ typedef struct calling {
     tiga_binding *list; /* arguments, then results */
     tiga_array *made; /* [n_results] */
     tensor_buffer **memory; /* [n_results] */
+    tensor_called *called; /* where a gradient may be asked for */
+    tiga_tensor **args; /* [n_in], then */
     void *block;
 } calling;
 
@@ -70,9 +72,32 @@ static tiga_status make_results(calling *c) {
     return status;
 }
 
+/* Before the call is made, so that nothing is computed in vain. */
+static tiga_status remember(calling *c) {
+    bool watched = false;
+    for (int i = 0; i < c->n_in; i++)
+        watched |= c->in[i].tensor->watched;
+    if (!watched)
+        return TIGA_OK;
+    c->args = base_alloc((size_t)c->n_in * sizeof *c->args);
+    for (int i = 0; c->args && i < c->n_in; i++)
+        c->args[i] = c->in[i].tensor;
+    c->called = c->args ? tensor_called_new(c->m, c->name, c->graphs, c->n_graphs, c->in, c->n_in) : NULL;
+    for (int i = 0; c->called && i < c->n_results; i++)
+        tensor_called_made(c->called, c->results[i].name, &c->made[i]);
+    return c->called ? TIGA_OK : tensor_fail(c->ts, TIGA_E_MEMORY, "tiga_tensor_call: out of memory");
+}
+
 static tiga_status take_result(calling *c, int i, const tiga_call_stats *stats) {
     const tiga_array *a = &c->made[i];
-    tiga_tensor *x = tensor_new(c->ts, TENSOR_REAL, a->dtype, a->rank, a->shape);
+    tiga_tensor *x = NULL;
+    if (c->called && ir_dtype_has_gradient((ir_dtype)a->dtype)) {
+        tiga_status status = tensor_called_result(c->called, c->results[i].name, c->args, &x);
+        if (status != TIGA_OK)
+            return status;
+    } else {
+        x = tensor_new(c->ts, TENSOR_REAL, a->dtype, a->rank, a->shape);
+    }
     if (!x)
         return TIGA_E_MEMORY;
     x->buffer = c->memory[i];
@@ -97,6 +122,8 @@ static tiga_status call(calling *c) {
     if (status == TIGA_OK)
         status = make_results(c);
     if (status == TIGA_OK)
+        status = remember(c);
+    if (status == TIGA_OK)
         status = tiga_call_many(c->ts->ctx, c->m, c->name, c->graphs, c->n_graphs, c->list, c->n_in, c->list + c->n_in,
                                 c->n_results, &stats);
     for (int i = 0; i < c->n_results && status == TIGA_OK; i++)
@@ -113,6 +140,8 @@ static void call_fini(calling *c, bool failed) {
         tiga_tensor_free(c->results[i].tensor);
         c->results[i].tensor = NULL;
     }
+    tensor_called_put(c->called);
+    base_free(c->args);
     base_free(c->block);
 }
 

@@ -205,18 +205,26 @@ static tiga_status move_back(const tiga_tensor *x, uint32_t k, tiga_tensor *c, t
     case MOVE_EXPAND:
         *out = tiga_tensor_retain(c);
         return TIGA_OK;
+    case MOVE_CALL: /* all operands at once: call_back */
     case MOVE_NONE:
         break;
     }
     BASE_BUG("movement %d has no adjoint", x->code);
 }
 
-/* Operand k of movement x, which has a cotangent.  What takes it by itself does; the others are listed. */
-static void give_operand(grad *g, const tiga_tensor *x, uint32_t k, tensor_list *outputs, tensor_list *cts) {
-    tiga_tensor *a = x->args[k], *moved = NULL, *c = NULL;
-    if (!g->active[a->slot - 1] || !has_gradient(a))
+static bool takes_cotangent(const grad *g, const tiga_tensor *a) { return g->active[a->slot - 1] && has_gradient(a); }
+
+/* Operand k of movement x, which has a cotangent: moved, or that of x moved back.  What takes it by itself does; the others
+ * are listed. */
+static void give_operand(grad *g, const tiga_tensor *x, uint32_t k, tiga_tensor *moved, tensor_list *outputs,
+                         tensor_list *cts) {
+    tiga_tensor *a = x->args[k], *c = NULL;
+    if (!takes_cotangent(g, a))
         return;
-    g->status = move_back(x, k, g->ct[x->slot - 1], &moved);
+    if (moved)
+        tiga_tensor_retain(moved);
+    else
+        g->status = move_back(x, k, g->ct[x->slot - 1], &moved);
     if (g->status == TIGA_OK)
         g->status = gather_repeats(g->map[a->slot - 1], moved, &c);
     tiga_tensor_free(moved);
@@ -231,10 +239,28 @@ static void give_operand(grad *g, const tiga_tensor *x, uint32_t k, tensor_list 
     }
 }
 
+/* Of a call all at once.  [x->n_args]; NULL otherwise, or failed. */
+static tiga_tensor **call_back(grad *g, const tiga_tensor *x) {
+    if (x->code != MOVE_CALL)
+        return NULL;
+    tiga_tensor **moved = base_alloc_zero(x->n_args * sizeof *moved);
+    bool *wanted = base_alloc_zero(x->n_args);
+    for (uint32_t k = 0; wanted && k < x->n_args; k++)
+        wanted[k] = takes_cotangent(g, x->args[k]);
+    g->status = moved && wanted ? tensor_call_back(x, g->ct[x->slot - 1], wanted, moved)
+                                : tensor_fail(g->ts, TIGA_E_MEMORY, "gradient: out of memory");
+    base_free(wanted);
+    return moved;
+}
+
 static void sweep_move(grad *g, const tiga_tensor *x) {
     tensor_list outputs = {0}, cts = {0};
+    tiga_tensor **moved = call_back(g, x);
     for (uint32_t k = 0; k < x->n_args && g->status == TIGA_OK; k++)
-        give_operand(g, x, k, &outputs, &cts);
+        give_operand(g, x, k, moved ? moved[k] : NULL, &outputs, &cts);
+    for (uint32_t k = 0; moved && k < x->n_args; k++)
+        tiga_tensor_free(moved[k]);
+    base_free(moved);
     if (g->status == TIGA_OK && outputs.n)
         spread(g, outputs.v, cts.v, outputs.n);
     for (size_t i = 0; i < cts.n; i++)

@@ -324,6 +324,7 @@ static void run_copy(tiga_tensor *x, char *to) {
     case MOVE_PERMUTE:
     case MOVE_SLICE:
     case MOVE_ALIAS:
+    case MOVE_CALL:
         BASE_BUG("movement %d copies nothing", (int)x->code);
     }
 }

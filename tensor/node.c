@@ -156,6 +156,7 @@ static void free_one(tiga_tensor *x) {
         base_free(x->args);
     tensor_forget_shown(x);
     tensor_buffer_put(x->buffer);
+    tensor_called_put(x->called);
     base_free(x);
 }
 

@@ -15,6 +15,7 @@
  *   store.c        spill, residency, snapshots, the named store
  *   grad.c         gradients: GRAD operations between movements
  *   call.c         kernels of modules
+ *   call_grad.c    gradients through them
  *
  * A node is one of three kinds.  REAL: memory and strides.  COMPUTE: an operation of the IR table.  MOVE: elements of the
  * operands at other places, which programs do not do; it is carried out between programs.  An expression that is realised
@@ -69,7 +70,8 @@ typedef enum tensor_move {
     MOVE_GATHER,  /* operands x, index; attr[0]: axis */
     MOVE_SCATTER, /* adjoint of gather: operands values, index; attr[0]: axis */
     MOVE_PLACE,   /* adjoint of slice: zeros but there; attr: axis, begin, step */
-    MOVE_CUMSUM   /* attr: axis, reverse */
+    MOVE_CUMSUM,  /* attr: axis, reverse */
+    MOVE_CALL     /* result of a call of a module, whose arguments are the operands; attr[0]: which result */
 } tensor_move;
 
 struct tiga_tensor {
@@ -105,6 +107,7 @@ struct tiga_tensor {
     uint32_t number;  /* in that traversal */
     int32_t level;
     int64_t uses; /* while it is realised: by what will forget it */
+    struct tensor_called *called; /* of MOVE_CALL */
     uint32_t slot; /* while gradients are made: 1 + the place among what the loss depends on */
     tiga_tensor *next; /* among the dead */
 };
@@ -192,6 +195,17 @@ tiga_status tensor_move_run(tiga_tensor *x); /* operands are REAL; x becomes so 
 tiga_status tensor_densify(tiga_tensor *x); /* REAL: dense memory of its own where it had none */
 void tensor_become_real(tiga_tensor *x, tensor_buffer *b); /* takes b, dense and whole, and unpins it */
 const void *tensor_memory(const tiga_tensor *x); /* REAL and pinned: first element */
+
+/* ---- call_grad.c ---- */
+typedef struct tensor_called tensor_called; /* a call that gradients may go through; counted */
+tensor_called *tensor_called_new(tiga_module *m, const char *name, tiga_graph *const *graphs, int n_graphs,
+                                 const tiga_tensor_binding *in, int n_in); /* NULL: out of memory */
+void tensor_called_put(tensor_called *c);
+void tensor_called_made(tensor_called *c, const char *result, const tiga_array *a); /* of each: what it is like */
+/* A REAL node without memory yet. */
+tiga_status tensor_called_result(tensor_called *c, const char *result, tiga_tensor *const *args, tiga_tensor **out);
+/* Cotangents of those operands of x that are wanted; out[x->n_args], each an owner or NULL. */
+tiga_status tensor_call_back(const tiga_tensor *x, tiga_tensor *cotangent, const bool *wanted, tiga_tensor **out);
 
 /* ---- plan.c ---- */
 typedef struct tensor_plan {

@@ -142,7 +142,9 @@ TIGA_API tiga_status tiga_tensor_grad(tiga_tensor *loss, tiga_tensor *const *wrt
 
 /* ---- kernels -------------------------------------------------------------------------------------------------------- *
  * A kernel or program of a module, as tiga_call_many: arguments by name, *results[i] a tensor for result names[i].  Runs at
- * once; results are charged like all tensors.  No gradient goes through it. */
+ * once; results are charged like all tensors.  Where an argument descends from a watched one, results remember the call:
+ * gradients go through it by the function that `export vjp` made, NAME_vjp, which tiga_tensor_grad calls at once (E_UNSUPPORTED there is
+ * none, or not for that argument). */
 typedef struct tiga_tensor_binding {
     const char *name;
     tiga_tensor *tensor; /* results: put there */

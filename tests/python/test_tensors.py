@@ -12,6 +12,21 @@ from tiga import _lib, _operations
 FLOATS = [-2.5, -1.0, -0.5, 0.0, 0.25, 0.5, 1.5, 3.0]
 
 
+GRADIENTS = """
+kernel weighted(src x: f64, edge w: f64) -> f64 { return reduce sum(edge.w * src.x) }
+kernel two(src x: f64, edge w: f64) -> (s: f64, n: i64, p: f64) {
+    return (s = reduce sum(edge.w * src.x), n = reduce count(), p = reduce mean(src.x * src.x))
+}
+kernel bare(src x: f64) -> f64 { return reduce sum(src.x) }
+kernel half(src x: f64, edge w: f64) -> f64 { return reduce sum(edge.w * src.x) }
+kernel scaled(src x: f64, param a: f64) -> f64 { return a * reduce sum(src.x) }
+export vjp weighted(x, w)
+export vjp two(x, w)
+export vjp half(x)
+export vjp scaled(a)
+"""
+
+
 def close(test, have, want, rtol=1e-6, atol=1e-7, exact_type=True):
     """A tensor against a numpy array: shape, element type, elements."""
     want = np.asarray(want)
@@ -199,6 +214,52 @@ class Plain(unittest.TestCase):
                              (dict(x=x, w=W, out=f32([0] * 3)), TypeError), (dict(x=x, w=W, y=1), TypeError), (dict(x=x, w="a"), TypeError)):
             with self.assertRaises(error):
                 m.plain_sum(g, **given)
+
+    def test_gradients_through_kernels(self):
+        m, g = tg.compile(GRADIENTS), triangle()
+        x0, w0 = [1., 2., 3.], [2., 3., 4., 5., 6.]
+
+        def loss_of(x, w):
+            y = m.weighted(g, x=x * 2, w=tg.sin(w))           # between operations
+            s, n, p = m.two(g, x=y, w=w)                      # a kernel of a kernel's result; several results, one not a float
+            return (s * s).sum() + p.sum() * 3 + y.mean() + n.astype("f64").sum()
+        x, w = tg.tensor(x0, "f64", requires_grad=True), tg.tensor(w0, "f64", requires_grad=True)
+        loss = loss_of(x, w)
+        gx, gw = tg.autograd.grad(loss, [x, w])
+        for which, have in ((0, gx), (1, gw)):
+            values, h = (x0, w0)[which], 1e-6
+            for i, slope in enumerate(have.tolist()):
+                up, down = list(values), list(values)
+                up[i] += h
+                down[i] -= h
+                at = [loss_of(*(tg.tensor(v, "f64") for v in ((a, w0) if which == 0 else (x0, a)))).item() for a in (up, down)]
+                self.assertAlmostEqual(slope, (at[0] - at[1]) / (2 * h), delta=1e-5 * (1 + abs(slope)))
+        with self.assertRaisesRegex(NotImplementedError, r"export vjp bare"):
+            tg.autograd.grad(m.bare(g, x=x).sum(), x)
+        with self.assertRaisesRegex(NotImplementedError, r"'w'.*export vjp half"):
+            tg.autograd.grad(m.half(g, x=x, w=w).sum(), [x, w])
+        self.assertEqual(tg.autograd.grad(m.half(g, x=x, w=w).sum(), x).shape, (3,))
+        with self.assertRaisesRegex(NotImplementedError, "weighted_vjp"):  # the second derivative would need the vjp of the vjp
+            tg.autograd.grad((tg.autograd.grad((m.weighted(g, x=x, w=w) ** 2).sum(), x) ** 2).sum(), x)
+        with self.assertRaises(ValueError):  # nobody said that it would be asked for
+            z = tg.tensor(x0, "f64")
+            tg.autograd.grad(m.weighted(g, x=z, w=tg.tensor(w0, "f64")).sum(), z)
+        p = tg.tensor(2.0, "f64", requires_grad=True)
+        self.assertEqual(tg.autograd.grad(m.scaled(g, x=tg.tensor(x0, "f64"), a=p).sum(), p).item(), 9.0)
+
+    def test_gradients_of_spilled_arguments(self):
+        import tempfile
+        m, g = tg.compile(GRADIENTS), triangle()
+        with tempfile.TemporaryDirectory() as folder:
+            with tg.execution(spill_dir=folder):
+                x = tg.tensor([1., 2., 3.], "f64", requires_grad=True)
+                w = tg.tensor([2., 3., 4., 5., 6.], "f64", requires_grad=True)
+                y = m.weighted(g, x=x, w=w)
+                for t in (x, w, y):
+                    t.spill()
+                gx, gw = tg.autograd.grad(y.sum(), [x, w])
+                self.assertEqual((gx.tolist(), gw.tolist()), ([7.0, 10.0, 3.0], [1.0, 3.0, 2.0, 1.0, 2.0]))
+                del x, w, y, t, gx, gw
 
     def test_indexing_errors(self):
         x = tg.tensor([[1., 2.], [3., 4.]])
