@@ -3,6 +3,7 @@
 #include "codegen/cg_c.h"
 #include "codegen/cg_schedule.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static const char prelude[] =
@@ -142,12 +143,16 @@ void cg_banner(cg_text *w, base_arena *arena, const ir_func *f) {
         cg_comment(w, base_arena_printf(arena, "%s, made by the compiler", f->name));
 }
 
+typedef struct piece { /* functions that stay in one file */
+    base_str *text;
+    size_t length; /* of it and of what stays with it */
+    int part; /* which file it is in */
+} piece;
+
 typedef struct kernel { /* of one loop function: */
     cg_loop_facts facts;
-    base_str *text;
+    piece rows[2]; /* all but what is for 64-bit sources only; that */
     size_t with; /* which kernel it must stay with, because it calls that one: a twin with the first of its kind */
-    size_t length; /* of it and those that stay with it */
-    int half; /* which file it is in */
 } kernel;
 
 static bool emit_kernels(const ir_module *m, int source_bits, const cg_twin *twins, kernel *kernels, cg_helpers *h,
@@ -158,19 +163,21 @@ static bool emit_kernels(const ir_module *m, int source_bits, const cg_twin *twi
         if (f->level != IR_LEVEL_LOOP)
             continue;
         kernel *k = &kernels[n];
-        k->text = base_arena_str(arena);
-        cg_text w = {.out = k->text};
+        k->rows[0].text = base_arena_str(arena);
+        k->rows[1].text = base_arena_str(arena);
+        cg_text w[2] = {{.out = k->rows[0].text}, {.out = k->rows[1].text}};
         const ir_func *graph = ir_func_find(m, f->name, IR_LEVEL_KERNEL);
         const cg_twin *twin = twins[n].first ? &twins[n] : NULL;
-        cg_banner(&w, arena, f->signature || !graph ? f : graph);
-        if ((!twin || twin->first == f) && !cg_emit_loop(m, f, twin, source_bits, &w, h, v, arena, &k->facts, err))
+        cg_banner(w, arena, f->signature || !graph ? f : graph);
+        if ((!twin || twin->first == f) && !cg_emit_loop(m, f, twin, source_bits, w, h, v, arena, &k->facts, err))
             return false;
         k->with = twin ? twin->first->mark : n;
         if (twin)
             k->facts = kernels[k->with].facts;
         if (twin)
-            cg_emit_twin(m, f, twin, source_bits, &w, &k->facts);
-        kernels[k->with].length += k->text->len;
+            cg_emit_twin(m, f, twin, source_bits, w, &k->facts);
+        for (int half = 0; half < 2; ++half)
+            kernels[k->with].rows[half].length += k->rows[half].text->len;
         n++;
     }
     return true;
@@ -277,47 +284,77 @@ static size_t count(const ir_module *m, ir_level level) {
     return n;
 }
 
-/* The next longest to the half that has less to do; false: too little for two.  Tables and host functions are in the first. */
-static bool deal(kernel *kernels, size_t n, size_t n_hosts) {
-    enum { LEAST = 3000, HOST = 1500 }; /* in bytes of a kernel's text */
-    size_t length[2] = {HOST * n_hosts, 0};
-    for (size_t i = 0; i < n; ++i)
-        kernels[i].half = -1;
-    for (size_t done = 0; done < n; ++done) {
-        kernel *longest = NULL;
-        for (size_t i = 0; i < n; ++i)
-            if (kernels[i].half < 0 && (!longest || kernels[i].length > longest->length))
-                longest = &kernels[i];
-        longest->half = length[0] < length[1] ? 0 : 1;
-        length[longest->half] += longest->length;
-    }
-    for (size_t i = 0; i < n; ++i)
-        kernels[i].half = kernels[kernels[i].with].half;
-    return length[0] >= LEAST && length[1] >= LEAST;
+/* The part with the least to do. */
+static int lightest(const size_t *length, int n) {
+    int best = 0;
+    for (int i = 1; i < n; ++i)
+        if (length[i] < length[best])
+            best = i;
+    return best;
 }
 
-/* Of functions that the table mentions and another file may have. */
-static void emit_prototypes(const ir_module *m, int source_bits, const kernel *kernels, cg_text *w) {
+static int compare_lengths(const void *a, const void *b) {
+    const piece *x = *(piece *const *)a, *y = *(piece *const *)b;
+    if (x->length != y->length)
+        return x->length > y->length ? -1 : 1;
+    return x < y ? -1 : x > y;
+}
+
+/* How many files are worth it: of LEAST bytes of kernels at least, and more than two only of GOOD. */
+static int n_parts_for(size_t total, size_t longest) {
+    enum { LEAST = 3000, GOOD = 100000 };
+    if (total < 2 * LEAST || total - longest < LEAST)
+        return 1;
+    size_t n = total / GOOD;
+    return n < 2 ? 2 : n < CG_MOST_PARTS ? (int)n : CG_MOST_PARTS;
+}
+
+/* The next longest to the file that has least to do; how many files.  Tables and host functions are in the first. */
+static int deal(kernel *kernels, size_t n, size_t n_hosts, base_arena *arena) {
+    enum { HOST = 500 }; /* as many bytes of a kernel's text */
+    piece **order = base_arena_new_array(arena, piece *, 2 * n + 1);
+    size_t length[CG_MOST_PARTS] = {HOST * n_hosts}, total = HOST * n_hosts;
+    for (size_t i = 0; i < 2 * n; ++i) {
+        order[i] = &kernels[i / 2].rows[i % 2];
+        total += order[i]->text->len;
+    }
+    qsort(order, 2 * n, sizeof(piece *), compare_lengths);
+    int n_parts = n_parts_for(total, n && order[0]->length > length[0] ? order[0]->length : length[0]);
+    for (size_t i = 0; i < 2 * n; ++i) {
+        order[i]->part = lightest(length, n_parts);
+        length[order[i]->part] += order[i]->length;
+    }
+    for (size_t i = 0; i < 2 * n; ++i)
+        kernels[i / 2].rows[i % 2].part = kernels[kernels[i / 2].with].rows[i % 2].part;
+    return n_parts;
+}
+
+/* Of functions that a table or a plain function mentions and another file may have; part < 0: of all. */
+static void emit_prototypes(const ir_module *m, int source_bits, const kernel *kernels, int part, cg_text *w) {
+    static const char rows[] = "const tiga_launch_args *args, int64_t row_begin, int64_t row_end";
     size_t n = 0;
     for (size_t i = 0; i < m->n_funcs; ++i) {
         if (m->funcs[i]->level != IR_LEVEL_LOOP)
             continue;
         const kernel *k = &kernels[n++];
         const char *s = cg_symbol(m, m->funcs[i]->name);
-        for (int bits = 32; bits <= 64; bits += 32)
+        if (part >= 0 && k->rows[0].part != part)
+            continue;
+        for (int bits = 32; bits <= 64 && !k->facts.either; bits += 32)
             if ((source_bits & bits) || (bits == 32 && !k->facts.walks_edges))
-                cg_line(w, "void %s_rows%d(const tiga_launch_args *args, int64_t row_begin, int64_t row_end);", s,
-                        bits);
+                cg_line(w, "void %s_rows%d(%s);", s, bits, rows);
+        if (k->facts.either)
+            cg_line(w, "void %s_rows_any(%s);", s, rows);
         if (k->facts.needs_scratch)
             cg_line(w, "int64_t %s_scratch_bytes(const int64_t *dims);", s);
     }
     cg_blank(w);
 }
 
-static void add_kernels(const kernel *kernels, size_t n, int half, cg_text *w) {
-    for (size_t i = 0; i < n; ++i)
-        if (half < 0 || kernels[i].half == half)
-            cg_raw(w, base_str_text(kernels[i].text));
+static void add_kernels(const kernel *kernels, size_t n, int part, cg_text *w) {
+    for (size_t i = 0; i < 2 * n; ++i)
+        if (kernels[i / 2].rows[i % 2].part == part)
+            cg_raw(w, base_str_text(kernels[i / 2].rows[i % 2].text));
 }
 
 static const cg_loop_facts *facts_of(const kernel *kernels, size_t n, base_arena *arena) {
@@ -327,51 +364,58 @@ static const cg_loop_facts *facts_of(const kernel *kernels, size_t n, base_arena
     return facts;
 }
 
-/* out[1] only in halves. */
-static bool emit(const cg_emission *e, bool halves) {
+static const bool *are_in(int part, const kernel *kernels, size_t n, base_arena *arena) {
+    bool *in = base_arena_new_array(arena, bool, n + 1);
+    for (size_t i = 0; i < n; ++i)
+        in[i] = kernels[i].rows[0].part == part;
+    return in;
+}
+
+/* out[1] and so on only in parts. */
+static bool emit(const cg_emission *e, bool in_parts) {
     const ir_module *m = e->m;
     base_arena *arena = e->arena;
     cg_helpers *h = base_arena_alloc(arena, sizeof *h);
     cg_vectors *v = base_arena_alloc(arena, sizeof *v);
-    size_t n = count(m, IR_LEVEL_LOOP);
+    size_t n = count(m, IR_LEVEL_LOOP), n_bodies;
     kernel *kernels = base_arena_new_array(arena, kernel, n + 1);
-    base_str *first = base_arena_str(arena), *second = base_arena_str(arena);
-    cg_text w = {.out = first}, w2 = {.out = second};
-    size_t n_bodies;
     const cg_twin *twins = cg_find_twins(m, arena, &n_bodies);
-    int both = n_bodies > CG_FEW_BODIES ? CG_EITHER : 32 | 64, source_bits = e->o->source_bits;
-    if (!source_bits)
-        source_bits = both;
-    if (!emit_kernels(m, source_bits | (halves ? CG_SHARED : 0), twins, kernels, h, v, arena, e->err))
+    int both = n_bodies > CG_FEW_BODIES ? CG_EITHER : 32 | 64, bits = e->o->source_bits ? e->o->source_bits : both;
+    if (!emit_kernels(m, bits | (in_parts ? CG_SHARED : 0), twins, kernels, h, v, arena, e->err))
         return false;
-    bool two = halves && deal(kernels, n, count(m, IR_LEVEL_TASK));
-    if (halves)
-        emit_prototypes(m, source_bits, kernels, &w);
-    add_kernels(kernels, n, two ? 0 : -1, &w);
-    emit_kernel_table(m, source_bits, kernels, &w, arena);
-    if (!emit_hosts(m, &w, h, arena, e->err))
-        return false;
-    cg_emit_tables(m, e->o, &w, arena);
-    if (!e->o->source_bits)
-        cg_emit_plain(m, facts_of(kernels, n, arena), &w, arena);
-    assemble(e->o, h, v, first, &e->out[0], arena);
-    if (two) {
-        emit_prototypes(m, source_bits, kernels, &w2);
-        add_kernels(kernels, n, 1, &w2);
-        assemble(e->o, h, v, second, &e->out[1], arena);
+    const cg_loop_facts *facts = facts_of(kernels, n, arena);
+    int n_parts = in_parts ? deal(kernels, n, count(m, IR_LEVEL_TASK), arena) : 1;
+    base_str *texts[CG_MOST_PARTS];
+    for (int i = 0; i < n_parts; ++i) {
+        texts[i] = base_arena_str(arena);
+        cg_text w = {.out = texts[i]};
+        if (in_parts)
+            emit_prototypes(m, bits, kernels, i ? i : -1, &w);
+        add_kernels(kernels, n, i, &w);
+        if (i == 0)
+            emit_kernel_table(m, bits, kernels, &w, arena);
+        if (i == 0 && !emit_hosts(m, &w, h, arena, e->err))
+            return false;
+        if (i == 0)
+            cg_emit_tables(m, e->o, &w, arena);
+        if (!e->o->source_bits)
+            cg_emit_plain(m, facts, are_in(i, kernels, n, arena), &w, arena);
     }
+    for (int i = 0; i < n_parts; ++i) /* now it is known what all of them use */
+        assemble(e->o, h, v, texts[i], &e->out[i], arena);
     return true;
 }
 
 static bool emit_one(const cg_emission *e) { return emit(e, false); }
-static bool emit_halves(const cg_emission *e) { return emit(e, true); }
+static bool emit_parts(const cg_emission *e) { return emit(e, true); }
 
 bool cg_emit_c(const ir_module *m, const cg_options *o, base_str *out, base_str *err) {
     return cg_emit_with(emit_one, &(cg_emission){.m = m, .o = o, .out = out, .err = err});
 }
 
-bool cg_emit_c_halves(const ir_module *m, const cg_options *o, base_str out[2], base_str *err) {
-    BASE_CHECK(o->source_bits);
-    bool ok = cg_emit_with(emit_halves, &(cg_emission){.m = m, .o = o, .out = out, .err = err});
-    return ok && (!out[1].failed || cg_fail(err, "out of memory"));
+bool cg_emit_c_parts(const ir_module *m, const cg_options *o, base_str out[CG_MOST_PARTS], base_str *err) {
+    bool ok = cg_emit_with(emit_parts, &(cg_emission){.m = m, .o = o, .out = out, .err = err});
+    for (int i = 1; i < CG_MOST_PARTS && ok; ++i)
+        ok = !out[i].failed || cg_fail(err, "out of memory");
+    return ok;
 }

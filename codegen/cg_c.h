@@ -153,12 +153,12 @@ typedef struct cg_loop_facts {
 } cg_loop_facts;
 #define CG_SHARED 1
 /* The functions NAME_rows32, NAME_rows64 and NAME_scratch_bytes of one loop function; rows only for the given source bits
- * (32 | 64), or one NAME_rows_any (CG_EITHER).  A loop that walks no edges always has NAME_rows32.  With
- * CG_SHARED, these are not static. */
-bool cg_emit_loop(const ir_module *m, ir_func *f, const cg_twin *twin, int source_bits, cg_text *w, cg_helpers *h,
+ * (32 | 64), or one NAME_rows_any (CG_EITHER).  A loop that walks no edges always has NAME_rows32.  NAME_rows64 is
+ * written to w[1], the others to w[0].  With CG_SHARED, these are not static. */
+bool cg_emit_loop(const ir_module *m, ir_func *f, const cg_twin *twin, int source_bits, cg_text w[2], cg_helpers *h,
                   cg_vectors *v, base_arena *arena, cg_loop_facts *facts, base_str *err);
 /* The same functions as calls of those of its first twin, of which the facts are. */
-void cg_emit_twin(const ir_module *m, const ir_func *f, const cg_twin *twin, int source_bits, cg_text *w,
+void cg_emit_twin(const ir_module *m, const ir_func *f, const cg_twin *twin, int source_bits, cg_text w[2],
                   const cg_loop_facts *facts);
 
 /* Whether cg_emit_loop would say that it needs scratch memory. */
@@ -167,8 +167,8 @@ bool cg_needs_scratch(const ir_module *m, ir_func *f, base_arena *arena);
 /* cg_plain.c: exported kernels as functions over raw pointers */
 /* The loop function of an exported kernel; NULL: f is not one, or has no such form. */
 ir_func *cg_plain_loop(const ir_module *m, const ir_func *f);
-/* facts: by cg_kernel_index */
-void cg_emit_plain(const ir_module *m, const cg_loop_facts *facts, cg_text *w, base_arena *arena);
+/* Of the wanted ones; facts and wanted: by cg_kernel_index. */
+void cg_emit_plain(const ir_module *m, const cg_loop_facts *facts, const bool *wanted, cg_text *w, base_arena *arena);
 /* "void weighted_sum(const tiga_csr *graph, int64_t F, const float *x, float *out)"; rows: the form with a range. */
 const char *cg_plain_prototype(const ir_module *m, ir_func *loop, bool rows, base_arena *arena);
 const char *cg_plain_scratch_prototype(const ir_module *m, ir_func *loop, base_arena *arena); /* NULL: needs none */

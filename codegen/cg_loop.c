@@ -144,15 +144,15 @@ static bool emit_rows(const cg_loop *like, ir_func *f, int bits, bool wanted, cg
     return !c.failed;
 }
 
-bool cg_emit_loop(const ir_module *m, ir_func *f, const cg_twin *twin, int source_bits, cg_text *w, cg_helpers *h,
+bool cg_emit_loop(const ir_module *m, ir_func *f, const cg_twin *twin, int source_bits, cg_text w[2], cg_helpers *h,
                   cg_vectors *v, base_arena *arena, cg_loop_facts *facts, base_str *err) {
     cg_loop like = {
         .m = m, .twin = twin, .arena = arena, .help = h, .vec = v, .err = err, .shared = source_bits & CG_SHARED};
-    if (source_bits == CG_EITHER)
+    if ((source_bits & ~CG_SHARED) == CG_EITHER)
         return emit_rows(&like, f, CG_EITHER, true, w, facts);
     if (!emit_rows(&like, f, 32, source_bits & 32, w, facts))
         return false;
-    return !(source_bits & 64) || !facts->walks_edges || emit_rows(&like, f, 64, true, w, facts);
+    return !(source_bits & 64) || !facts->walks_edges || emit_rows(&like, f, 64, true, &w[1], facts);
 }
 
 static void emit_call(const ir_module *m, const ir_func *f, const cg_twin *twin, int bits, bool shared, cg_text *w) {
@@ -169,7 +169,7 @@ static void emit_call(const ir_module *m, const ir_func *f, const cg_twin *twin,
     cg_close(w, "\n");
 }
 
-void cg_emit_twin(const ir_module *m, const ir_func *f, const cg_twin *twin, int source_bits, cg_text *w,
+void cg_emit_twin(const ir_module *m, const ir_func *f, const cg_twin *twin, int source_bits, cg_text w[2],
                   const cg_loop_facts *facts) {
     bool shared = source_bits & CG_SHARED;
     if (facts->either)
@@ -177,7 +177,7 @@ void cg_emit_twin(const ir_module *m, const ir_func *f, const cg_twin *twin, int
     else if ((source_bits & 32) || !facts->walks_edges)
         emit_call(m, f, twin, 32, shared, w);
     if ((source_bits & 64) && facts->walks_edges)
-        emit_call(m, f, twin, 64, shared, w);
+        emit_call(m, f, twin, 64, shared, &w[1]);
     if (!facts->needs_scratch || f == twin->first)
         return;
     cg_open(w, "%sint64_t %s_scratch_bytes(const int64_t *dims)", shared ? "" : "static ", cg_symbol(m, f->name));

@@ -134,10 +134,15 @@ static void emit_whole(const ir_module *m, ir_func *loop, const cg_loop_facts *f
     cg_close(w, "\n");
 }
 
-void cg_emit_plain(const ir_module *m, const cg_loop_facts *facts, cg_text *w, base_arena *arena) {
+static ir_func *wanted_loop(const ir_module *m, const ir_func *f, const bool *wanted) {
+    ir_func *loop = cg_plain_loop(m, f);
+    return loop && wanted[cg_kernel_index(m, loop->name)] ? loop : NULL;
+}
+
+void cg_emit_plain(const ir_module *m, const cg_loop_facts *facts, const bool *wanted, cg_text *w, base_arena *arena) {
     bool any = false;
     for (size_t i = 0; i < m->n_funcs; ++i) {
-        ir_func *loop = cg_plain_loop(m, m->funcs[i]);
+        ir_func *loop = wanted_loop(m, m->funcs[i], wanted);
         if (!loop)
             continue;
         if (!any)
@@ -151,7 +156,7 @@ void cg_emit_plain(const ir_module *m, const cg_loop_facts *facts, cg_text *w, b
             cg_line(w, "TIGA_EXPORT %s;", scratch);
     }
     for (size_t i = 0; i < m->n_funcs; ++i) {
-        ir_func *loop = cg_plain_loop(m, m->funcs[i]);
+        ir_func *loop = wanted_loop(m, m->funcs[i], wanted);
         if (!loop)
             continue;
         const cg_loop_facts *its = &facts[cg_kernel_index(m, loop->name)];

@@ -19,9 +19,10 @@ typedef struct cg_options {
 /* m has been through the whole pipeline (graph, loop and task functions).  false: what the module asks for cannot be
  * emitted; reason in err. */
 bool cg_emit_c(const ir_module *m, const cg_options *o, base_str *out, base_str *err);
-/* The same as two files for two compilers at work side by side: the kernels are dealt to both, the rest is in the first.  The
- * second stays empty when there is not enough for both.  o->source_bits is not 0. */
-bool cg_emit_c_halves(const ir_module *m, const cg_options *o, base_str out[2], base_str *err);
+/* The same as files for compilers at work side by side, which a linker makes one of: the kernels are dealt to them, the rest
+ * is in the first, which has the most to do.  How many there are depends on the module only; the others stay empty. */
+enum { CG_MOST_PARTS = 16 };
+bool cg_emit_c_parts(const ir_module *m, const cg_options *o, base_str out[CG_MOST_PARTS], base_str *err);
 bool cg_emit_cuda(const ir_module *m, const cg_options *o, base_str *out, base_str *err); /* cuda schedule */
 bool cg_emit_header(const ir_module *m, const cg_options *o, base_str *out, base_str *err);
 bool cg_emit_json(const ir_module *m, const cg_options *o, base_str *out, base_str *err);

@@ -17,8 +17,6 @@
 #include "clang/Frontend/MultiplexConsumer.h"
 #include "clang/Frontend/TextDiagnosticPrinter.h"
 #include "lld/Common/Driver.h"
-#include "llvm/Bitcode/BitcodeReader.h"
-#include "llvm/Bitcode/BitcodeWriter.h"
 #include "llvm/ExecutionEngine/JITLink/JITLink.h"
 #include "llvm/ExecutionEngine/JITLink/JITLinkMemoryManager.h"
 #include "llvm/IR/Module.h"
@@ -37,10 +35,12 @@
 #include <gnu/lib-names.h>
 #include <link.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cctype>
 #include <memory>
 #include <mutex>
@@ -224,8 +224,7 @@ std::set<std::string> called_of_libm(llvm::StringRef text) {
     return called;
 }
 
-std::vector<std::string> clang_arguments(llvm::StringRef text, const drv_clang_options *o, const std::string &path,
-                                         bool unwind = true) {
+std::vector<std::string> clang_arguments(llvm::StringRef text, const drv_clang_options *o, const std::string &path) {
     std::vector<std::string> args = {
         "-triple",
         triple(),
@@ -240,6 +239,7 @@ std::vector<std::string> clang_arguments(llvm::StringRef text, const drv_clang_o
         "-pic-level",
         "2",
         "-fhalf-no-semantic-interposition",
+        "-fvisibility=hidden", // what the parts of a module share is nobody else's
         "-fgnuc-version=4.2.1", // as every clang on the command line says: vectors and builtins are there
         "-ffp-contract=off",
         "-main-file-name",
@@ -247,7 +247,7 @@ std::vector<std::string> clang_arguments(llvm::StringRef text, const drv_clang_o
         "-x",
         "c",
     };
-    if (unwind)
+    if (o->unwind)
         args.push_back("-funwind-tables=2");
     args.push_back("-disable-llvm-verifier"); // as a released clang does
     if (o->kind == DRV_CLANG_OBJECT)
@@ -389,131 +389,65 @@ bool drv_clang_compile(const char *text, size_t n, const drv_clang_options *o, b
     return why.empty() && !out->failed;
 }
 
-// ---- C to two objects, on two threads ------------------------------------------------------------------------------
+// ---- C texts to objects, on as many threads as there are processors --------------------------------------------------
 
 namespace {
 
-// Functions that stay whole are dealt to two halves; helpers that exist to be inlined are in both.
-bool is_dealt(const llvm::Function &f) {
-    return !f.isDeclaration() && !f.hasFnAttribute(llvm::Attribute::AlwaysInline) &&
-           !f.hasFnAttribute(llvm::Attribute::InlineHint);
-}
-
-// Which half each dealt function is for: the next largest to the lighter one.  The same for the same module.
-std::vector<int> deal(llvm::Module &m) {
-    std::vector<std::pair<unsigned, size_t>> order; // largest first, then as they stand
-    std::vector<int> half;
-    for (llvm::Function &f : m) {
-        if (is_dealt(f))
-            order.push_back({~f.getInstructionCount(), half.size()});
-        half.push_back(-1);
-    }
-    std::sort(order.begin(), order.end());
-    size_t weight[2] = {0, 0};
-    for (auto [count, at] : order) {
-        int lighter = weight[1] < weight[0];
-        weight[lighter] += ~count;
-        half[at] = lighter;
-    }
-    return half;
-}
-
-bool names_function(const llvm::Constant *c) {
-    if (llvm::isa<llvm::Function>(c))
-        return true;
-    if (llvm::isa<llvm::GlobalValue>(c))
-        return false;
-    for (const llvm::Use &u : c->operands())
-        if (const auto *part = llvm::dyn_cast<llvm::Constant>(u); part && names_function(part))
-            return true;
-    return false;
-}
-
-bool is_shared(const llvm::GlobalVariable &v) {
-    return v.hasInitializer() && (!v.isConstant() || !v.hasLocalLinkage() || names_function(v.getInitializer()));
-}
-
-// What both halves mention becomes visible to the linker, and to nobody else.
-void expose(llvm::Module &m, const std::vector<int> &half) {
-    auto show = [](llvm::GlobalValue &v) {
-        if (!v.hasLocalLinkage())
-            return;
-        v.setLinkage(llvm::GlobalValue::ExternalLinkage);
-        v.setVisibility(llvm::GlobalValue::HiddenVisibility);
-        v.setDSOLocal(true);
-    };
-    size_t at = 0;
-    for (llvm::Function &f : m)
-        if (half[at++] >= 0)
-            show(f);
-    for (llvm::GlobalVariable &v : m.globals())
-        if (is_shared(v))
-            show(v);
-}
-
-// Leaves definitions of one half; the tables are with the first.
-void keep(llvm::Module &m, const std::vector<int> &half, int mine) {
-    size_t at = 0;
-    for (llvm::Function &f : m)
-        if (int whose = half[at++]; whose >= 0 && whose != mine)
-            f.deleteBody();
-    if (mine == 0)
-        return;
-    for (llvm::GlobalVariable &v : m.globals())
-        if (is_shared(v))
-            v.setInitializer(nullptr);
-}
-
 using object_bytes = llvm::SmallVector<char, 0>;
 
-// The second half lives in a context of its own, because LLVM's contexts belong to one thread.
-std::string emit_copy(compiler &c, llvm::StringRef bitcode, const std::vector<int> &half, object_bytes &object) {
-    llvm::LLVMContext context;
-    auto copy = llvm::parseBitcodeFile(llvm::MemoryBufferRef(bitcode, "half"), context);
-    if (!copy)
-        return llvm::toString(copy.takeError());
-    keep(**copy, half, 1);
-    return c.emit(**copy, object);
+// The answer is empty, or what went wrong.
+std::string compile_text(const drv_bytes &text, const drv_clang_options *o, object_bytes &object) {
+    std::string source(text.data, text.n);
+    compiler c(source, clang_arguments(source, o, std::string("/") + o->name), o->stop);
+    return c.compile(object);
 }
 
-template <class F> void *run_on_thread(void *f) {
-    (*static_cast<F *>(f))();
+// Each text is compiled by whoever is free; what comes out does not depend on who that was.
+struct work {
+    const drv_bytes *texts;
+    size_t n;
+    const drv_clang_options *o;
+    object_bytes *objects;
+    std::vector<std::string> messages;
+    std::atomic<size_t> next = 0;
+};
+
+void *compile_some(void *work_) {
+    auto *w = static_cast<work *>(work_);
+    for (size_t i; (i = w->next++) < w->n && !drv_stop_asked(w->o->stop);)
+        w->messages[i] = compile_text(w->texts[i], w->o, w->objects[i]);
     return nullptr;
 }
 
-// The module is already in two: half[i] is whose the i-th function is.
-void emit_halves(compiler &c, llvm::Module &m, const std::vector<int> &half, object_bytes objects[2], base_str *err) {
-    llvm::SmallString<0> bitcode;
-    llvm::raw_svector_ostream out(bitcode);
-    llvm::WriteBitcodeToFile(m, out);
-    std::string messages[2];
-    auto second = [&] { messages[1] = emit_copy(c, bitcode, half, objects[1]); };
-    pthread_t other; // without a second thread: one half after the other
-    bool apart = !pthread_create(&other, nullptr, run_on_thread<decltype(second)>, &second);
-    keep(m, half, 0);
-    messages[0] = c.emit(m, objects[0]);
-    if (apart)
-        pthread_join(other, nullptr);
-    else
-        second();
-    put(err, messages[0]);
-    put(err, messages[1]);
+// Asks on: who calls may be the only thread that can tell.
+void wait_for(pthread_t thread, drv_stop *stop) {
+    timespec until;
+    do {
+        drv_stop_asked(stop);
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += 20 * 1000 * 1000;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+    } while (pthread_timedjoin_np(thread, nullptr, &until) == ETIMEDOUT);
 }
 
-bool compile_halves(const char *text, size_t n, const drv_clang_options *o, object_bytes objects[2], base_str *err) {
-    std::string source(text, n);
-    llvm::LLVMContext context;
-    compiler c(source, clang_arguments(source, o, std::string("/") + o->name));
-    c.clang.getCodeGenOpts().DisableLLVMPasses = true; // later, and each half on its own
-    clang::EmitLLVMOnlyAction action(&context);
-    if (!c.run(action)) {
-        put(err, c.explain());
-        return false;
-    }
-    std::unique_ptr<llvm::Module> m = action.takeModule();
-    std::vector<int> half = deal(*m);
-    expose(*m, half);
-    emit_halves(c, *m, half, objects, err);
+size_t n_processors() {
+    cpu_set_t set;
+    int n = sched_getaffinity(0, sizeof set, &set) ? 0 : CPU_COUNT(&set);
+    return n > 1 ? size_t(n) : 1;
+}
+
+bool compile_all(const drv_bytes *texts, size_t n, const drv_clang_options *o, object_bytes *objects, base_str *err) {
+    work w = {texts, n, o, objects, std::vector<std::string>(n)};
+    std::vector<pthread_t> others;
+    pthread_t one;
+    while (others.size() + 1 < std::min(n, n_processors()) && !pthread_create(&one, nullptr, compile_some, &w))
+        others.push_back(one);
+    compile_some(&w); // alone, if there was no other thread to be had
+    for (pthread_t other : others)
+        wait_for(other, o->stop);
+    for (const std::string &message : w.messages)
+        put(err, message);
     return !err->len;
 }
 
@@ -690,61 +624,22 @@ bool link(const object_bytes *objects, size_t n, const char *soname, base_str *o
 
 } // namespace
 
-bool drv_clang_module(const char *text, size_t n, const drv_clang_options *o, const char *soname, base_str *out,
+bool drv_clang_module(const drv_bytes *texts, size_t n, const drv_clang_options *o, const char *soname, base_str *out,
                       base_str *err) {
     init_llvm();
-    object_bytes objects[2];
-    if (o->opt_level > 0)
-        return compile_halves(text, n, o, objects, err) && link(objects, 2, soname, out, err);
-    base_str whole = {}; // nothing to gain: the front end is most of it
-    bool ok = drv_clang_compile(text, n, o, &whole, err);
-    objects[0].append(whole.data, whole.data + whole.len);
-    base_str_fini(&whole);
-    return ok && link(objects, 1, soname, out, err);
+    std::vector<object_bytes> objects(n);
+    return compile_all(texts, n, o, objects.data(), err) && link(objects.data(), n, soname, out, err);
 }
 
-// ---- just in time: texts to objects --------------------------------------------------------------------------------
-
-namespace {
-
-// Asks on: who calls may be the only thread that can tell.
-void wait_for(pthread_t thread, drv_stop *stop) {
-    timespec until;
-    do {
-        drv_stop_asked(stop);
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_nsec += 20 * 1000 * 1000;
-        until.tv_sec += until.tv_nsec / 1000000000;
-        until.tv_nsec %= 1000000000;
-    } while (pthread_timedjoin_np(thread, nullptr, &until) == ETIMEDOUT);
-}
-
-// The answer is empty, or what went wrong.
-std::string compile_text(const drv_bytes &text, const drv_clang_options *o, object_bytes &object) {
-    std::string source(text.data, text.n);
-    compiler c(source, clang_arguments(source, o, std::string("/") + o->name, /*unwind=*/false), o->stop);
-    return c.compile(object);
-}
-
-} // namespace
-
-bool drv_clang_objects(const drv_bytes texts[2], const drv_clang_options *o, base_str out[2], base_str *err) {
+bool drv_clang_objects(const drv_bytes *texts, size_t n, const drv_clang_options *o, base_str *out, base_str *err) {
     init_llvm();
-    object_bytes objects[2];
-    std::string messages[2];
-    auto second = [&] { messages[1] = compile_text(texts[1], o, objects[1]); };
-    pthread_t other; // without a second thread: one after the other
-    bool apart = texts[1].n && !pthread_create(&other, nullptr, run_on_thread<decltype(second)>, &second);
-    messages[0] = compile_text(texts[0], o, objects[0]);
-    if (apart)
-        wait_for(other, o->stop);
-    else if (texts[1].n)
-        second();
-    for (int i = 0; i < 2; i++) {
-        put(err, messages[i]);
+    std::vector<object_bytes> objects(n);
+    bool ok = compile_all(texts, n, o, objects.data(), err);
+    for (size_t i = 0; i < n; i++) {
         base_str_add_n(&out[i], objects[i].data(), objects[i].size());
+        ok &= !out[i].failed;
     }
-    return !err->len && !out[0].failed && !out[1].failed;
+    return ok;
 }
 
 // ---- just in time: objects to code that can be called --------------------------------------------------------------

@@ -28,25 +28,25 @@ typedef struct drv_clang_options {
     const drv_cpu *cpu;
     int opt_level; /* 0 .. 3 */
     drv_clang_kind kind;
-    drv_stop *stop; /* or NULL; by drv_clang_objects only: when it was asked for, what comes out is not to be used */
+    drv_stop *
+        stop; /* or NULL; by drv_clang_objects and drv_clang_module only: when it was asked for, what comes out is not to be used */
+    bool unwind; /* tables for debuggers and exceptions, which nothing that kernels call throws */
 } drv_clang_options;
 /* false: Clang's own messages are in err (that is a fault of ours: emitted C always compiles). */
 bool drv_clang_compile(const char *text, size_t n, const drv_clang_options *o, base_str *out, base_str *err);
 
-/* C text to a shared object: two halves of the functions are compiled on two threads and linked.  o->kind does not
- * matter; soname may be NULL. */
-bool drv_clang_module(const char *text, size_t n, const drv_clang_options *o, const char *soname, base_str *out,
-                      base_str *err);
-
-/* ---- just in time ---- */
 typedef struct drv_bytes {
     const char *data;
     size_t n;
 } drv_bytes;
-/* Two C texts that together are the module's table and what it mentions to two objects, each on a thread; an empty second
- * text makes an empty second object.  No unwind tables, because nothing that kernels call can throw. */
-bool drv_clang_objects(const drv_bytes texts[2], const drv_clang_options *o, base_str objects[2], base_str *err);
+/* C texts that together are a module to a shared object, on as many threads as there are processors; the bytes do not depend
+ * on how many that is.  o->kind is DRV_CLANG_OBJECT; soname may be NULL. */
+bool drv_clang_module(const drv_bytes *texts, size_t n, const drv_clang_options *o, const char *soname, base_str *out,
+                      base_str *err);
+/* The same to an object for each text. */
+bool drv_clang_objects(const drv_bytes *texts, size_t n, const drv_clang_options *o, base_str *objects, base_str *err);
 
+/* ---- just in time ---- */
 /* Objects made ready to run: code that cannot be written, data that cannot be run. */
 typedef struct drv_image drv_image;
 typedef enum drv_image_status {

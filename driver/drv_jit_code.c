@@ -9,10 +9,10 @@
 
 typedef struct head {
     char magic[8];
-    uint64_t objects[2], diags; /* sizes */
+    uint64_t objects[CG_MOST_PARTS], diags; /* sizes */
     base_hash128 hash; /* of all that follows */
 } head;
-static const char magic[8] = "TIGAJIT1";
+static const char magic[8] = "TIGAJIT2";
 
 /* ---- processors ---- */
 static pthread_mutex_t native_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -81,13 +81,15 @@ static tiga_status outcome(const drv_recipe *r, tiga_context *ctx, tigac_status 
                 memory ? "out of memory" : result->pub.error);
 }
 
-static void write_artefact(const base_str objects[2], const drv_result *result, base_str *out) {
+static void write_artefact(const base_str objects[CG_MOST_PARTS], const drv_result *result, base_str *out) {
     base_str diags = {0};
     drv_diags_write(result, &diags);
-    head h = {.objects = {objects[0].len, objects[1].len}, .diags = diags.len};
+    head h = {.diags = diags.len};
     memcpy(h.magic, magic, sizeof magic);
+    for (int i = 0; i < CG_MOST_PARTS; i++)
+        h.objects[i] = objects[i].len;
     base_str_add_n(out, (const char *)&h, sizeof h);
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < CG_MOST_PARTS; i++)
         base_str_add_n(out, base_str_text(&objects[i]), objects[i].len);
     base_str_add_n(out, base_str_text(&diags), diags.len);
     out->failed |= diags.failed;
@@ -107,7 +109,7 @@ static tiga_status compile(const drv_recipe *r, tiga_context *ctx, const drv_cpu
     o.warnings_are_errors = r->warnings_are_errors;
     o.defines = r->defines;
     o.n_defines = r->n_defines;
-    base_str objects[2] = {{0}, {0}};
+    base_str objects[CG_MOST_PARTS] = {0};
     drv_stop stop = {.asked = is_interrupted, .user = ctx};
     drv_result *result;
     tigac_status s = drv_compile_objects(r->text, r->n_text, &o, cpu, r->source_bits, &stop, objects, &result);
@@ -119,8 +121,8 @@ static tiga_status compile(const drv_recipe *r, tiga_context *ctx, const drv_cpu
     if (artefact->failed)
         status = fail(ctx, TIGA_E_MEMORY, r->file_name, "out of memory");
     tigac_result_free(result ? &result->pub : NULL);
-    base_str_fini(&objects[0]);
-    base_str_fini(&objects[1]);
+    for (int i = 0; i < CG_MOST_PARTS; i++)
+        base_str_fini(&objects[i]);
     return status;
 }
 
@@ -142,17 +144,24 @@ static bool read_head(const char *bytes, size_t n, head *h) {
     if (n < sizeof *h)
         return false;
     memcpy(h, bytes, sizeof *h);
-    size_t left = n - sizeof *h;
-    return !memcmp(h->magic, magic, sizeof magic) && h->objects[0] <= left && h->objects[1] <= left - h->objects[0] &&
-           h->diags == left - h->objects[0] - h->objects[1] &&
+    size_t left = n - sizeof *h, rest = left;
+    for (int i = 0; i < CG_MOST_PARTS; i++) {
+        if (h->objects[i] > rest)
+            return false;
+        rest -= h->objects[i];
+    }
+    return !memcmp(h->magic, magic, sizeof magic) && h->diags == rest &&
            is_same(h->hash, base_hash_bytes(bytes + sizeof *h, left));
 }
 
 static tiga_status load_image(tiga_context *ctx, const char *bytes, const head *h, drv_image **out) {
-    drv_bytes objects[] = {{bytes, h->objects[0]}, {bytes + h->objects[0], h->objects[1]}};
+    drv_bytes objects[CG_MOST_PARTS];
+    size_t n = 0;
+    for (int i = 0; i < CG_MOST_PARTS && (h->objects[i] || !i); bytes += h->objects[i++])
+        objects[n++] = (drv_bytes){bytes, h->objects[i]};
     base_str err = {0};
     tiga_status status = TIGA_E_INTERNAL;
-    switch (drv_image_load(objects, h->objects[1] ? 2 : 1, out, &err)) {
+    switch (drv_image_load(objects, n, out, &err)) {
     case DRV_IMAGE_OK:
         status = TIGA_OK;
         break;

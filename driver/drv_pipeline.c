@@ -26,7 +26,7 @@ typedef struct job {
     char hash[33];
     base_arena *scratch;
     int source_bits; /* just in time; 0 otherwise */
-    base_str *objects; /* just in time */
+    base_str *objects; /* just in time: CG_MOST_PARTS, those in use first */
     drv_stop *stop; /* just in time */
 } job;
 
@@ -247,50 +247,74 @@ static tigac_status emit_texts(job *j) {
     return s ? s : emit_text(j, TIGAC_JSON, cg_emit_json);
 }
 
-static tigac_status compile_c(job *j, const base_str *c, tigac_output what) {
+static drv_clang_options clang_options(const job *j) {
+    const char *name = base_name(j->o->file_name ? j->o->file_name : "module.tg");
+    return (drv_clang_options){.name = base_arena_printf(j->r->arena, "%s.c", name),
+                               .cpu = &j->cpu,
+                               .opt_level = j->o->opt_level,
+                               .kind = DRV_CLANG_OBJECT,
+                               .stop = j->stop,
+                               .unwind = !j->objects};
+}
+
+/* LLVM IR or an object: one text, so that it stays one. */
+static tigac_status compile_one(job *j, base_str *c, tigac_output what) {
     if (!EMITS(j->o, what))
         return TIGAC_OK;
-    const char *name = base_name(j->o->file_name ? j->o->file_name : "module.tg");
-    drv_clang_options o = {.name = base_arena_printf(j->r->arena, "%s.c", name),
-                           .cpu = &j->cpu,
-                           .opt_level = j->o->opt_level,
-                           .kind = what == TIGAC_LLVM_IR ? DRV_CLANG_LLVM_IR : DRV_CLANG_OBJECT};
-    base_str *out = &j->r->outputs[what], *err = &j->r->error;
-    bool ok = what == TIGAC_SO ? drv_clang_module(c->data, c->len, &o, j->o->soname, out, err)
-                               : drv_clang_compile(c->data, c->len, &o, out, err);
-    if (ok && what == TIGAC_SO)
-        base_seal_add(out); /* the loader then knows a damaged module from a whole one */
+    cg_options o = emitter_options(j, true);
+    drv_clang_options clang = clang_options(j);
+    clang.kind = what == TIGAC_LLVM_IR ? DRV_CLANG_LLVM_IR : DRV_CLANG_OBJECT;
+    if (!c->len && !cg_emit_c(j->module, &o, c, &j->r->error))
+        return TIGAC_E_PROGRAM;
+    bool ok = drv_clang_compile(c->data, c->len, &clang, &j->r->outputs[what], &j->r->error);
     return ok ? TIGAC_OK : TIGAC_E_ENVIRONMENT;
 }
 
-/* `c` is the caller's, so that it is freed whatever happens here. */
-static tigac_status emit_machine(job *j, base_str *c) {
+/* The texts in front of the first empty one. */
+static size_t texts_of(const base_str c[CG_MOST_PARTS], drv_bytes texts[CG_MOST_PARTS]) {
+    size_t n = 0;
+    for (; n < CG_MOST_PARTS && c[n].len; n++)
+        texts[n] = (drv_bytes){c[n].data, c[n].len};
+    return n;
+}
+
+static tigac_status compile_module(job *j, base_str c[CG_MOST_PARTS]) {
+    if (!EMITS(j->o, TIGAC_SO))
+        return TIGAC_OK;
+    cg_options o = emitter_options(j, true);
+    drv_clang_options clang = clang_options(j);
+    drv_bytes texts[CG_MOST_PARTS];
+    if (!cg_emit_c_parts(j->module, &o, c, &j->r->error))
+        return TIGAC_E_PROGRAM;
+    base_str *out = &j->r->outputs[TIGAC_SO];
+    if (!drv_clang_module(texts, texts_of(c, texts), &clang, j->o->soname, out, &j->r->error))
+        return TIGAC_E_ENVIRONMENT;
+    base_seal_add(out); /* the loader then knows a damaged module from a whole one */
+    return TIGAC_OK;
+}
+
+/* The texts are the caller's, so that they are freed whatever happens here. */
+static tigac_status emit_machine(job *j, base_str *one, base_str parts[CG_MOST_PARTS]) {
     if (!(j->o->emit & (TIGAC_EMIT(TIGAC_LLVM_IR) | TIGAC_EMIT(TIGAC_OBJ) | TIGAC_EMIT(TIGAC_SO))))
         return TIGAC_OK;
     if (!drv_cpu_resolve(j->o->cpu, &j->cpu, &j->r->error))
         return TIGAC_E_OPTION;
-    cg_options o = emitter_options(j, true);
-    if (!cg_emit_c(j->module, &o, c, &j->r->error))
-        return TIGAC_E_PROGRAM;
-    tigac_status s = compile_c(j, c, TIGAC_LLVM_IR);
+    tigac_status s = compile_one(j, one, TIGAC_LLVM_IR);
     if (!s)
-        s = compile_c(j, c, TIGAC_OBJ);
-    return s ? s : compile_c(j, c, TIGAC_SO);
+        s = compile_one(j, one, TIGAC_OBJ);
+    return s ? s : compile_module(j, parts);
 }
 
-static tigac_status emit_objects(job *j, base_str c[2]) {
+static tigac_status emit_objects(job *j, base_str c[CG_MOST_PARTS]) {
     cg_options o = emitter_options(j, true);
-    if (!cg_emit_c_halves(j->module, &o, c, &j->r->error))
+    drv_clang_options clang = clang_options(j);
+    drv_bytes texts[CG_MOST_PARTS];
+    if (!cg_emit_c_parts(j->module, &o, c, &j->r->error))
         return TIGAC_E_PROGRAM;
     if (drv_stop_asked(j->stop))
         return TIGAC_E_ENVIRONMENT;
-    drv_clang_options clang = {.name = base_arena_printf(j->r->arena, "%s.c", o.source_name),
-                               .cpu = &j->cpu,
-                               .opt_level = j->o->opt_level,
-                               .kind = DRV_CLANG_OBJECT,
-                               .stop = j->stop};
-    drv_bytes texts[2] = {{c[0].data, c[0].len}, {c[1].data, c[1].len}};
-    return drv_clang_objects(texts, &clang, j->objects, &j->r->error) ? TIGAC_OK : TIGAC_E_ENVIRONMENT;
+    bool ok = drv_clang_objects(texts, texts_of(c, texts), &clang, j->objects, &j->r->error);
+    return ok ? TIGAC_OK : TIGAC_E_ENVIRONMENT;
 }
 
 static tigac_status compile_cuda(job *j, drv_nvrtc *nvrtc, const char *text, const char *name) {
@@ -323,7 +347,12 @@ static tigac_status emit_cubin(job *j, base_str *text) {
 }
 
 /* ---- the whole way ----------------------------------------------------------------------------------------------- */
-static tigac_status compile(job *j, const char *text, size_t n, base_str emitted[2]) {
+typedef struct texts {
+    base_str one; /* C or CUDA */
+    base_str parts[CG_MOST_PARTS]; /* C */
+} texts;
+
+static tigac_status compile(job *j, const char *text, size_t n, texts *emitted) {
     tigac_status s = check_options(j);
     if (!s)
         s = read_program(j, text, n);
@@ -335,11 +364,11 @@ static tigac_status compile(job *j, const char *text, size_t n, base_str emitted
         return s;
     base_hash_hex(base_hash_bytes(j->source, n), j->hash);
     if (j->objects)
-        return emit_objects(j, emitted);
+        return emit_objects(j, emitted->parts);
     print_levels(j);
     s = emit_texts(j);
     if (!s)
-        s = j->cuda ? emit_cubin(j, emitted) : emit_machine(j, emitted);
+        s = j->cuda ? emit_cubin(j, &emitted->one) : emit_machine(j, &emitted->one, emitted->parts);
     return s;
 }
 
@@ -356,7 +385,7 @@ static bool says_no_memory(const base_str *error) {
     return error->len >= strlen(words) && !strcmp(error->data + error->len - strlen(words), words);
 }
 
-static tigac_status guarded(job *j, const char *text, size_t n, base_str emitted[2]) {
+static tigac_status guarded(job *j, const char *text, size_t n, texts *emitted) {
     jmp_buf oom;
     *base_arena_oom_slot(j->r->arena) = &oom;
     *base_arena_oom_slot(j->scratch) = &oom;
@@ -368,10 +397,9 @@ static tigac_status guarded(job *j, const char *text, size_t n, base_str emitted
     *base_arena_oom_slot(j->r->arena) = NULL;
     if (drv_stop_seen(j->stop))
         return interrupted(j);
-    j->r->out_of_memory |=
-        any_failed(j->r) || emitted[0].failed || emitted[1].failed || (s && says_no_memory(&j->r->error));
-    for (int i = 0; j->objects && i < 2; i++)
-        j->r->out_of_memory |= j->objects[i].failed;
+    j->r->out_of_memory |= any_failed(j->r) || emitted->one.failed || (s && says_no_memory(&j->r->error));
+    for (int i = 0; i < CG_MOST_PARTS; i++)
+        j->r->out_of_memory |= emitted->parts[i].failed || (j->objects && j->objects[i].failed);
     if (j->r->out_of_memory) {
         s = TIGAC_E_ENVIRONMENT;
         base_str_fini(&j->r->error);
@@ -392,14 +420,15 @@ tigac_options tigac_defaults(void) {
 }
 
 static tigac_status run(job *j, const char *text, size_t n_bytes) {
-    base_str emitted[2] = {{0}, {0}}; /* the second: just in time */
+    texts emitted = {0};
     tigac_status s;
     if (j->o->struct_bytes != sizeof(tigac_options))
         s = fail(j, TIGAC_E_OPTION, "options.struct_bytes is not sizeof(tigac_options): begin with tigac_defaults()");
     else
-        s = guarded(j, text, n_bytes, emitted);
-    base_str_fini(&emitted[0]);
-    base_str_fini(&emitted[1]);
+        s = guarded(j, text, n_bytes, &emitted);
+    base_str_fini(&emitted.one);
+    for (int i = 0; i < CG_MOST_PARTS; i++)
+        base_str_fini(&emitted.parts[i]);
     drv_result_publish(j->r, s);
     return s;
 }
@@ -427,7 +456,7 @@ tigac_status tigac_compile(const char *text, size_t n_bytes, const tigac_options
 }
 
 tigac_status drv_compile_objects(const char *text, size_t n_bytes, const tigac_options *options, const drv_cpu *cpu,
-                                 int source_bits, drv_stop *stop, base_str objects[2], drv_result **out) {
+                                 int source_bits, drv_stop *stop, base_str objects[CG_MOST_PARTS], drv_result **out) {
     tigac_options o = *options;
     job j;
     *out = NULL;

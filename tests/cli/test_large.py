@@ -1,4 +1,5 @@
 """What keeps large programs quick to compile: schedules are tables, and loops that differ in numbers only are one."""
+import os
 import re
 import unittest
 
@@ -74,6 +75,15 @@ class Large(CliTest):
                     f"{h}=h.npy", "-o", "out.npy")
             np.testing.assert_allclose(np.load(self.dir / "out.npy"), value, rtol=1e-4, atol=1e-4, err_msg=name)
 
+    def check_on_one_processor(self, name):
+        """The parts of a module are compiled by as many threads as there are processors; nobody can tell."""
+        bytes_of_all, all_of_them = (self.dir / f"{name}.so").read_bytes(), os.sched_getaffinity(0)
+        os.sched_setaffinity(0, {min(all_of_them)})
+        self.addCleanup(os.sched_setaffinity, 0, all_of_them)
+        self.ok(TIGAC, f"{name}.tg", "-o", f"{name}.so")
+        os.sched_setaffinity(0, all_of_them)
+        self.assertEqual((self.dir / f"{name}.so").read_bytes(), bytes_of_all)
+
     def test_many_bodies(self):
         """More than 48 different loops: one body for both widths of columns, the same bits as a kernel on its own."""
         shapes = ["edge.w * src.x", "src.x - edge.w", "max(src.x, edge.w)", "abs(src.x) + edge.w", "edge.w * edge.w * src.x"]
@@ -87,6 +97,7 @@ class Large(CliTest):
                              f"    return reduce {reduce.format(shape)}\n}}\n")
             (self.dir / "many.tg").write_text("".join(texts))
             self.ok(TIGAC, "many.tg", "-o", "many.so")
+            self.check_on_one_processor("many")
             self.ok(TIGAC, "many.tg", "--emit=c", "-o", "many.c")
             self.assertIn("k7_rows_any, k7_rows_any", (self.dir / "many.c").read_text())
             for i in (0, 5, 8, 13, 22, 26, 39, 47):

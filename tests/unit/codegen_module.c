@@ -118,7 +118,7 @@ Test(codegen_module, manifest) {
     base_arena_free(a);
 }
 
-/* ---- in halves ---------------------------------------------------------------------------------------------------- */
+/* ---- in parts ----------------------------------------------------------------------------------------------------- */
 static size_t occurrences(const char *text, const char *part) {
     size_t n = 0;
     for (const char *p = text; (p = strstr(p, part)); ++p)
@@ -126,32 +126,67 @@ static size_t occurrences(const char *text, const char *part) {
     return n;
 }
 
-static void emit_halves(base_arena *a, const char *ir, base_str out[2]) {
-    base_str err = {0};
+/* How many files it became; their text is the arena's. */
+static size_t emit_parts(base_arena *a, const ir_module *m, int source_bits, const char *text[CG_MOST_PARTS]) {
+    base_str out[CG_MOST_PARTS] = {0}, err = {0};
     cg_options o = test_options;
-    o.source_bits = 32;
-    ir_module *m = test_parse(a, ir, test_read(a, base_arena_printf(a, FOLDER "%s.ir", ir)));
-    cr_assert(cg_emit_c_halves(m, &o, out, &err), "%s", base_str_text(&err));
+    size_t n = 0;
+    o.source_bits = source_bits;
+    cr_assert(cg_emit_c_parts(m, &o, out, &err), "%s", base_str_text(&err));
+    for (size_t i = 0; i < CG_MOST_PARTS; ++i) {
+        cr_assert(!out[i].len || n == i);
+        if (out[i].len)
+            text[n++] = base_arena_strdup(a, base_str_text(&out[i]));
+        base_str_fini(&out[i]);
+    }
+    return n;
 }
 
-/* Each kernel is in one of them, the table in the first; two compilers and a linker make a module of them. */
-Test(codegen_module, halves, .timeout = 60) {
+static ir_module *read_module(base_arena *a, const char *name) {
+    return test_parse(a, name, test_read(a, base_arena_printf(a, FOLDER "%s.ir", name)));
+}
+
+/* As many compilers and a linker make a module of them; what they share is for each other only. */
+static void build_parts(base_arena *a, const char *const *text, size_t n) {
+    base_str *files = base_arena_str(a);
+    for (size_t i = 0; i < n; ++i) {
+        test_write(a, base_arena_printf(a, "part%zu.c", i), text[i]);
+        base_str_addf(files, " part%zu.c", i);
+    }
+    test_shell(a,
+               base_arena_printf(
+                   a, "gcc -std=c11 -O0 -fPIC -fvisibility=hidden -shared -Wall -Werror%s -o parts.so -lm -Wl,-z,defs",
+                   base_str_text(files)));
+    test_shell(a, "! nm -D --defined-only parts.so | grep -E 'rows32|rows64|rows_any|scratch_bytes'");
+}
+
+/* Each kernel is in one of them, the table in the first. */
+Test(codegen_module, parts, .timeout = 60) {
     static const char *const kernels[] = {"void weighted_sum_rows32(", "void smooth_rows32(", "void spread_rows32("};
     base_arena *a = base_arena_new();
-    base_str out[2] = {{0}, {0}};
-    emit_halves(a, "model", out);
-    const char *first = base_str_text(&out[0]), *second = base_str_text(&out[1]);
+    const char *text[CG_MOST_PARTS];
+    cr_assert_eq(emit_parts(a, read_module(a, "model"), 32, text), 2);
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels; ++i) {
-        cr_assert_eq(occurrences(first, kernels[i]) + occurrences(second, kernels[i]), 3, "%s", kernels[i]);
-        cr_assert_leq(occurrences(first, kernels[i]), 2);
+        cr_assert_eq(occurrences(text[0], kernels[i]) + occurrences(text[1], kernels[i]),
+                     occurrences(text[0], kernels[i]) == 2 ? 2 : 3, "%s", kernels[i]);
+        cr_assert_leq(occurrences(text[0], kernels[i]), 2);
     }
-    cr_assert_eq(occurrences(first, "tiga_info ="), 1);
-    cr_assert_eq(occurrences(second, "tiga_info ="), 0);
-    test_write(a, "first.c", first);
-    test_write(a, "second_half.c", second);
-    test_shell(a, "gcc -std=c11 -O0 -fPIC -shared -Wall -Werror first.c second_half.c -o halves.so -lm -Wl,-z,defs");
-    base_str_fini(&out[0]);
-    base_str_fini(&out[1]);
+    cr_assert_eq(occurrences(text[0], "tiga_info ="), 1);
+    cr_assert_eq(occurrences(text[1], "tiga_info ="), 0);
+    build_parts(a, text, 2);
+    test_remove_folder(a);
+    base_arena_free(a);
+}
+
+/* With rows for both kinds of sources and plain functions: each defined once, whatever the part. */
+Test(codegen_module, parts_with_plain_functions, .timeout = 60) {
+    static const char *const once[] = {"\nvoid weighted_sum(const", "\nvoid weighted_sum_rows(const", "tiga_info ="};
+    base_arena *a = base_arena_new();
+    const char *text[CG_MOST_PARTS];
+    cr_assert_eq(emit_parts(a, read_module(a, "model"), 0, text), 2);
+    for (size_t i = 0; i < sizeof once / sizeof *once; ++i)
+        cr_assert_eq(occurrences(text[0], once[i]) + occurrences(text[1], once[i]), 1, "%s", once[i]);
+    build_parts(a, text, 2);
     test_remove_folder(a);
     base_arena_free(a);
 }
@@ -159,23 +194,19 @@ Test(codegen_module, halves, .timeout = 60) {
 /* Not worth two. */
 Test(codegen_module, a_small_module_stays_whole) {
     base_arena *a = base_arena_new();
-    base_str out[2] = {{0}, {0}};
-    emit_halves(a, "second", out);
-    cr_assert(out[0].len && !out[1].len);
-    base_str_fini(&out[0]);
+    const char *text[CG_MOST_PARTS];
+    cr_assert_eq(emit_parts(a, read_module(a, "second"), 32, text), 1);
     base_arena_free(a);
 }
 
 /* ---- when memory ends ---------------------------------------------------------------------------------------------- */
-static bool emit_both(const ir_module *m, const cg_options *o, base_str *out, base_str *err) {
-    base_str both[2] = {{0}, {0}};
-    cg_options bits = *o;
-    bits.source_bits = 32;
-    bool ok = cg_emit_c_halves(m, &bits, both, err);
-    base_str_add(out, base_str_text(&both[0]));
-    base_str_add(out, base_str_text(&both[1]));
-    base_str_fini(&both[0]);
-    base_str_fini(&both[1]);
+static bool emit_all(const ir_module *m, const cg_options *o, base_str *out, base_str *err) {
+    base_str parts[CG_MOST_PARTS] = {0};
+    bool ok = cg_emit_c_parts(m, o, parts, err);
+    for (int i = 0; i < CG_MOST_PARTS; ++i) {
+        base_str_add(out, base_str_text(&parts[i]));
+        base_str_fini(&parts[i]);
+    }
     return ok && !out->failed;
 }
 
@@ -200,7 +231,7 @@ static void fail_each_allocation(const ir_module *m, emitter *fn) {
 }
 
 Test(codegen_module, every_allocation_may_fail, .timeout = 120) {
-    static emitter *const emitters[] = {cg_emit_c, emit_both, cg_emit_header, cg_emit_json};
+    static emitter *const emitters[] = {cg_emit_c, emit_all, cg_emit_header, cg_emit_json};
     base_arena *a = base_arena_new();
     ir_module *m = test_parse(a, "model", test_read(a, FOLDER "model.ir"));
     for (size_t i = 0; i < sizeof emitters / sizeof *emitters; ++i)

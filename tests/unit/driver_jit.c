@@ -282,7 +282,7 @@ static long compile_until(const char *text, int level, long k) {
     drv_recipe recipe = {.file_name = "<text>"};
     drv_cpu own;
     const drv_cpu *cpu;
-    base_str objects[2] = {{0}, {0}};
+    base_str objects[CG_MOST_PARTS] = {0};
     drv_result *r;
     o.opt_level = level;
     atomic_init(&c.left, k);
@@ -294,8 +294,8 @@ static long compile_until(const char *text, int level, long k) {
     else
         cr_assert(s == TIGAC_OK && objects[0].len && !r->pub.n_diagnostics, "%ld: %s", k, r->pub.error);
     tigac_result_free(&r->pub);
-    base_str_fini(&objects[0]);
-    base_str_fini(&objects[1]);
+    for (int i = 0; i < CG_MOST_PARTS; i++)
+        base_str_fini(&objects[i]);
     return atomic_load(&c.asked);
 }
 
