@@ -18,8 +18,8 @@ from ._function import Function
 from ._module import Module
 from .graph import Graph, GraphStats
 from . import _dtypes
-from ._tensor import (Execution, Tensor, arange, from_dlpack, from_numpy, full, full_like, ones, ones_like, rand, tensor, zeros,
-                      zeros_like)
+from ._tensor import Execution, Tensor
+from ._create import arange, from_dlpack, from_numpy, full, full_like, ones, ones_like, rand, tensor, zeros, zeros_like
 from . import _operations, autograd
 from ._execution import execution, memory_report
 from ._storage import from_disk, load, save

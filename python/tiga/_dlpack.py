@@ -38,7 +38,7 @@ def export(x, stream, device, copy):
     if device is not None and tuple(device) != (1, 0):
         raise BufferError(f"__dlpack__: no copies to device {device}")
     if copy:
-        from ._tensor import tensor
+        from ._create import tensor
         x = tensor(x.to_numpy()) if _arrays.numpy() else x + 0
     dtype, shape = x.dtype, x.shape
     address, pin = _tensors.pinned(x)

@@ -3,7 +3,7 @@ import ctypes as C
 import gc
 import os
 
-from . import _arrays, _context, _lib, _memory, _tensors
+from . import _context, _lib, _memory, _tensors
 
 _lib_ = _lib.lib
 _EVICTION = ("error", "lru")
@@ -84,7 +84,7 @@ class execution:
         for name, value in (("shared", shared),):
             if value is not None and (not isinstance(value, str) or "\0" in value):
                 raise TypeError(f"execution: {name} is {value!r}; it must be a str")
-        context = _tensors.home().context.pointer
+        _tensors.home()
         o = self._options = _lib_.tiga_execution_defaults()
         o.device, o.eviction = device.encode(), _EVICTION.index(eviction)
         o.spill_dir = None if spill_dir is None else _lib.encode_path(os.fspath(spill_dir))

@@ -1,6 +1,8 @@
 """x[...]: numpy's basic indexing, and one array of integers."""
 from . import _tensors
-from ._tensor import Tensor, op, size, tensor
+from ._arguments import size
+from ._create import tensor
+from ._tensor import Tensor, op
 
 
 def _slice(x, axis, begin, count, step):

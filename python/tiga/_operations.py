@@ -1,10 +1,9 @@
 """Functions of tensors, under numpy's names.  Each takes tensors, numbers and arrays, and gives a new tensor; most are methods
 too.  Element types follow the language: no operand is cast silently, sums keep the type of what is summed."""
-import ctypes as C
-
 from . import _dtypes, _tensors
-from ._tensor import (_I64, Tensor, arange, axes_of, axis_of, dtype_of, floor_divide, full, op, operand, remainder, shape_of,
-                      size, tensor)
+from ._arguments import axes_of, axis_of, dtype_of, size
+from ._create import arange, tensor
+from ._tensor import _I64, Tensor, floor_divide, op, operand, remainder
 
 _ALL = 0xFFFFFFFF
 
@@ -104,6 +103,9 @@ def clip(x, min=None, max=None):
     if min is None:
         return op("min", x, max)
     return op("max", x, min) if max is None else op("clamp", x, min, max)
+
+
+clamp, select = clip, where  # the language's names
 
 
 def leaky_relu(x, slope=0.01):
@@ -384,7 +386,8 @@ for _name in METHODS:
     setattr(Tensor, _name, globals()[_name])
 for _name in ("real", "imag"):
     setattr(Tensor, _name, property(globals()[_name], doc=globals()[_name].__doc__))
-FUNCTIONS = sorted({*_UNARY, *_BINARY, *_ALIASES, "divide", "true_divide", "square", "reciprocal", "isnan", "where", "clip",
+FUNCTIONS = sorted({*_UNARY, *_BINARY, *_ALIASES, "divide", "true_divide", "square", "reciprocal", "isnan", "where", "select", "clip",
+                    "clamp",
                     "leaky_relu", "elu", "sum", "prod", "mean", "min", "max", "any", "all", "var", "std", "argmin", "argmax",
                     "cumsum", "softmax", "logsumexp", "layer_norm", "matmul", "dot", "outer", "concatenate", "concat", "stack",
                     "reshape", "transpose", "permute", "broadcast_to", "squeeze", "expand_dims", "take", "gather", "one_hot",

@@ -5,7 +5,8 @@ import os
 import threading
 
 from . import _errors, _lib, _memory, _tensors
-from ._tensor import Tensor, _storage_name, operand
+from ._arguments import storage_name
+from ._tensor import Tensor, operand
 
 _lib_ = _lib.lib
 _MODULE = b"\x7fELF"
@@ -127,5 +128,5 @@ def _is_module(data):
 def from_disk(name):
     """The value that x.disk(name=...) kept; nothing is read before somebody looks."""
     out = C.c_void_p()
-    _tensors.run("tiga_tensor_from_disk", _tensors.home().pointer, _storage_name(name), C.byref(out), made=(out,))
+    _tensors.run("tiga_tensor_from_disk", _tensors.home().pointer, storage_name(name), C.byref(out), made=(out,))
     return Tensor._take(out.value)

@@ -1,20 +1,16 @@
 """Tensors: values that are computed when somebody looks at them.
 
-The class, its operators and how anything else becomes a tensor.  What they mean is docs/tensor.md; names and shapes are
-numpy's.  Functions are in _operations.py, reading and writing in _storage.py, policy in _execution.py.
+The class, its operators and how operands become tensors.  What they mean is docs/tensor.md; names and shapes are numpy's.
+Making them is in _create.py, functions in _operations.py, reading and writing in _storage.py, policy in _execution.py.
 """
 import ctypes as C
-import operator
-import sys
 from typing import NamedTuple
 
 from . import _arrays, _dtypes, _lib, _memory, _tensors
+from ._arguments import DTYPES, axes_of, axis_of, dtype_of, shape_of, storage_name
 
-_F32, _F64, _I64, _BOOL = (_dtypes.BY_LONG[n] for n in ("float32", "float64", "int64", "bool"))
-_C64, _C128 = _dtypes.BY_LONG["complex64"], _dtypes.BY_LONG["complex128"]
-_PYTHON = {float: _F32, int: _I64, bool: _BOOL, complex: _C64}
-_ALL = 0xFFFFFFFF
-_BORROW, _COPY = 0, 1
+_I64, _BOOL, _C64 = (_dtypes.BY_LONG[n] for n in ("int64", "bool", "complex64"))
+_COPY = 1
 
 
 class Execution(NamedTuple):
@@ -70,74 +66,6 @@ class _Base:
         return None
 
 
-# ---- element types and shapes from whatever names them ----
-def dtype_of(value, who):
-    """The element type that value names: "f32", "float32", tg.f32, numpy's and torch's types, float, int, bool, complex."""
-    if isinstance(value, _dtypes.DType):
-        return value
-    if isinstance(value, type) and value in _PYTHON:
-        return _PYTHON[value]
-    name = value if isinstance(value, str) else getattr(value, "name", None) or getattr(value, "__name__", None) or str(value)
-    found = _tensors.DTYPES.get(name.rpartition(".")[2] if isinstance(name, str) else None)
-    if found is None:
-        raise TypeError(f"{who}: {value!r} is no element type; there are {', '.join(t.name for t in _dtypes.TABLE)}")
-    return found
-
-
-def shape_of(value, who):
-    """A tuple of sizes from a number or a sequence of numbers."""
-    if isinstance(value, (int,)) or (hasattr(type(value), "__index__") and not isinstance(value, Tensor)):
-        value = (value,)
-    try:
-        shape = tuple(operator.index(n) for n in value)
-    except TypeError:
-        raise TypeError(f"{who}: {value!r} is no shape; it must be integers") from None
-    if any(isinstance(n, bool) for n in value):
-        raise TypeError(f"{who}: {value!r} is no shape; it must be integers")
-    if len(shape) > _tensors.MAX_RANK:
-        raise ValueError(f"{who}: {len(shape)} axes; a tensor has at most {_tensors.MAX_RANK}")
-    if any(not -(1 << 63) <= n < 1 << 63 for n in shape):
-        raise ValueError(f"{who}: {shape} is larger than any memory")
-    return shape
-
-
-def size(value, who):
-    """An integer that C can hold."""
-    if isinstance(value, bool) or not hasattr(type(value), "__index__"):
-        raise TypeError(f"{who} is {value!r}; it must be an integer")
-    n = value.__index__()
-    if not -(1 << 63) <= n < 1 << 63:
-        raise ValueError(f"{who} is {n}; that is too large")
-    return n
-
-
-def axis_of(value, rank, who):
-    """An axis counted from the front."""
-    n = size(value, f"{who}: axis")
-    if not -rank <= n < rank:
-        raise ValueError(f"{who}: axis {n} of a tensor with {rank} axes")
-    return n % rank
-
-
-def axes_of(value, rank, who):
-    """Axes from None (all), a number or a tuple; a list without repeats, from the front."""
-    if value is None:
-        return list(range(rank))
-    axes = [axis_of(a, rank, who) for a in (value if isinstance(value, (tuple, list)) else (value,))]
-    if len(set(axes)) != len(axes):
-        raise ValueError(f"{who}: an axis is named twice in {value!r}")
-    return axes
-
-
-def _storage_name(name):
-    if not isinstance(name, str):
-        raise TypeError(f"disk: name is {name!r}; it must be a str")
-    data = name.encode()
-    if b"\0" in data:
-        raise ValueError(f"disk: name is {name!r}; it has a NUL")
-    return data
-
-
 # ---- making tensors of what is no tensor ----
 def _float(value):
     return Tensor._take(_tensors.make("tiga_tensor_number", _tensors.home().pointer, value))
@@ -187,6 +115,7 @@ def operand(value, others=()):
         return _float(float(value))
     if isinstance(value, int):
         return _int(int(value))
+    from ._create import tensor
     return tensor(value)
 
 
@@ -340,7 +269,7 @@ class Tensor(_lib.extension.TensorBase if _lib.extension else _Base):
 
     def disk(self, name=None):
         """Without a name spill().  With one the value is also kept under it, for tiga.from_disk in this or another process."""
-        name = None if name is None else _storage_name(name)
+        name = None if name is None else storage_name(name)
         _tensors.run("tiga_tensor_disk", self._handle, name)
         return self
 
@@ -659,182 +588,10 @@ def floor_divide(x1, x2):
     return op("select", low, op("sub", q, 1), q)
 
 
-# ---- creation ----
-def _infer(value):
-    """The element type of a Python number or of nested lists: the widest of bool, int, float and complex in it."""
-    if isinstance(value, (list, tuple)):
-        kinds = [k for k in map(_infer, value) if k is not None]
-        return max(kinds, key=(bool, int, float, complex).index) if kinds else None
-    for kind in (bool, int, float, complex):
-        if isinstance(value, kind):
-            return kind
-    if isinstance(value, range):
-        return int
-    if isinstance(value, Tensor) or hasattr(value, "dtype"):
-        try:
-            return dtype_of(value.dtype, "tensor").python
-        except TypeError:
-            return None
-    return float if hasattr(value, "__float__") else None
-
-
-def _plain(value):
-    """Lists of numpy's numbers and of tensors as lists of Python's."""
-    if isinstance(value, (list, tuple)):
-        return [_plain(v) for v in value]
-    if isinstance(value, Tensor) or (hasattr(value, "tolist") and not isinstance(value, memoryview)):
-        return value.tolist()
-    return value
-
-
-def _leaf(x, requires_grad):
-    if not requires_grad:
-        return x
-    y = Tensor._take(_tensors.make("tiga_tensor_watch", x._handle))
-    y._leaf = True
-    return y
-
-
-_WHAT = _arrays.What("tensor: the value", "value")
-
-
-def _copy_of_array(value, dtype):
-    """A tensor of an array's elements, whatever its layout; its own element type."""
-    np = sys.modules.get("numpy")
-    if np is not None and isinstance(value, (np.ndarray, np.generic)):
-        value = np.ascontiguousarray(value).reshape(np.shape(value))
-        if not value.dtype.isnative:
-            value = value.astype(value.dtype.newbyteorder("="))
-    elif _arrays.kind_of(value) == _arrays.TORCH:
-        value = value.detach().contiguous()
-    found = _arrays.find(value, _WHAT)
-    if found is None:
-        raise TypeError(f"tensor: the value is a {type(value).__name__}; it must be numbers, lists of them, or an array")
-    long = dtype.long if dtype is not None and dtype.accepts(found.long, found.kind == _arrays.BUFFER) else found.long
-    have = _dtypes.BY_LONG.get(long)
-    if have is None:
-        raise TypeError(f"tensor: {long} elements; Tiga has {', '.join(t.long for t in _dtypes.TABLE)}")
-    return from_view(_arrays.view(value, have, _WHAT))
-
-
-def tensor(value, dtype=None, *, requires_grad=False):
-    """A tensor of a copy of value: numbers and nested lists of them, numpy arrays, torch tensors, or whatever else has
-    memory.
-
-    dtype: of lists the default is bool, i64, f32 or c64, the first that holds all; of arrays their own.  Arrays of another
-    type are cast.  requires_grad=True remembers what is computed from it, so that gradients can be asked for after looking.
-    """
-    dtype = None if dtype is None else dtype_of(dtype, "tensor")
-    if isinstance(value, Tensor):
-        x = value if dtype is None else value.astype(dtype)
-    elif isinstance(value, (bool, int, float, complex)) and not hasattr(value, "dtype"):
-        x = from_scalar(value, dtype or dtype_of(next(k for k in (bool, int, float, complex) if isinstance(value, k)), "tensor"),
-                        "tensor")
-    elif isinstance(value, (list, tuple, range)):
-        plain = _plain(value)
-        x = from_view(_arrays.from_list(plain, dtype or dtype_of(_infer(plain) or float, "tensor"), _WHAT))
-    else:
-        x = _copy_of_array(value, dtype)
-        x = x if dtype is None or x.dtype is dtype else x.astype(dtype)
-    return _leaf(x, requires_grad)
-
-
 def _unpickle(data, name, shape):
-    dtype = _tensors.DTYPES[name]
+    dtype = DTYPES[name]
     memory = C.create_string_buffer(data, max(len(data), 1))
     return from_view(_arrays.View(C.addressof(memory) if data else 0, dtype, shape, True, None, memory))
-
-
-def full(shape, fill_value, dtype=None, *, requires_grad=False):
-    """The same number everywhere."""
-    shape = shape_of(shape, "full")
-    if dtype is None:
-        dtype = _infer(fill_value) or float
-    dtype = dtype_of(dtype, "full")
-    number = _arrays.number(fill_value, dtype, _arrays.What("full: the value", "fill_value"))
-    if dtype.python is complex or (dtype.python is int and abs(number) > 1 << 53):
-        return _leaf(from_scalar(number, dtype, "full").broadcast_to(shape), requires_grad)
-    return _leaf(Tensor._take(_tensors.make("tiga_tensor_full", _tensors.home().pointer, dtype.code, len(shape),
-                                            _tensors.sizes(shape), float(number))), requires_grad)
-
-
-def zeros(shape, dtype="f32", *, requires_grad=False):
-    """Zeros."""
-    dtype = dtype_of(dtype, "zeros")
-    return full(shape, dtype.python(0), dtype, requires_grad=requires_grad)
-
-
-def ones(shape, dtype="f32", *, requires_grad=False):
-    """Ones."""
-    dtype = dtype_of(dtype, "ones")
-    return full(shape, dtype.python(1), dtype, requires_grad=requires_grad)
-
-
-def zeros_like(x, dtype=None, *, requires_grad=False):
-    """Zeros of the shape and, unless dtype says another, the element type of x."""
-    x = operand(x)
-    return zeros(x.shape, dtype or x.dtype, requires_grad=requires_grad)
-
-
-def ones_like(x, dtype=None, *, requires_grad=False):
-    """Ones of the shape and, unless dtype says another, the element type of x."""
-    x = operand(x)
-    return ones(x.shape, dtype or x.dtype, requires_grad=requires_grad)
-
-
-def full_like(x, fill_value, dtype=None, *, requires_grad=False):
-    """The same number everywhere, of the shape and, unless dtype says another, the element type of x."""
-    x = operand(x)
-    return full(x.shape, fill_value, dtype or x.dtype, requires_grad=requires_grad)
-
-
-def arange(start, stop=None, step=1, dtype="i64", *, requires_grad=False):
-    """Whole numbers start, start + step, ... before stop; from 0 when only one is given."""
-    start, stop = (0, start) if stop is None else (start, stop)
-    dtype = dtype_of(dtype, "arange")
-    numbers = [size(n, f"arange: {name}") for name, n in (("start", start), ("stop", stop), ("step", step))]
-    return _leaf(Tensor._take(_tensors.make("tiga_tensor_arange", _tensors.home().pointer, dtype.code, *numbers)), requires_grad)
-
-
-def rand(shape, seed, dtype="f32", *, requires_grad=False):
-    """Uniform in [0, 1): element i depends on seed and i alone, the same on every machine."""
-    shape, dtype = shape_of(shape, "rand"), dtype_of(dtype, "rand")
-    return _leaf(Tensor._take(_tensors.make("tiga_tensor_rand", _tensors.home().pointer, dtype.code, len(shape),
-                                            _tensors.sizes(shape), size(seed, "rand: seed") & (1 << 64) - 1)), requires_grad)
-
-
-def share(view):
-    """A tensor over the memory of a View, which it keeps."""
-    array = _arrays.array_of(view)
-    return Tensor._take(_tensors.from_owned(array, view))
-
-
-def _share(value, who, requires_grad):
-    what = _arrays.What(f"{who}: the array", "value")
-    found = _arrays.find(value, what)
-    dtype = None if found is None else _dtypes.BY_LONG.get(found.long)
-    if dtype is None:
-        raise TypeError(f"{who}: {type(value).__name__ if found is None else found.long + ' elements'}; Tiga has arrays of "
-                        f"{', '.join(t.long for t in _dtypes.TABLE)}")
-    if len(found.shape) > _tensors.MAX_RANK:
-        raise ValueError(f"{who}: {len(found.shape)} axes; a tensor has at most {_tensors.MAX_RANK}")
-    return _leaf(share(_arrays.view(value, dtype, what)), requires_grad)
-
-
-def from_numpy(array, *, requires_grad=False):
-    """A tensor over the memory of a C-contiguous numpy array, which must not change while the tensor is used."""
-    np = _arrays.numpy()
-    if np is None or not isinstance(array, np.ndarray):
-        raise TypeError(f"from_numpy: takes a numpy array, not {type(array).__name__}")
-    return _share(array, "from_numpy", requires_grad)
-
-
-def from_dlpack(x, *, requires_grad=False):
-    """A tensor over the memory of whatever has __dlpack__ (torch, jax, numpy, cupy on the host ...), which must not change
-    while the tensor is used."""
-    if not hasattr(x, "__dlpack__"):
-        raise TypeError(f"from_dlpack: {type(x).__name__} has no __dlpack__")
-    return x if isinstance(x, Tensor) else _share(x, "from_dlpack", requires_grad)
 
 
 if _lib.extension:

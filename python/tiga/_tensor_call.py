@@ -2,7 +2,8 @@
 import ctypes as C
 
 from . import _arrays, _lib, _tensors
-from ._tensor import Tensor, from_scalar, share
+from ._create import share
+from ._tensor import Tensor, from_scalar
 
 
 def _argument(value, field, what):

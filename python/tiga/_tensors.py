@@ -8,10 +8,9 @@ import ctypes as C
 import os
 import threading
 
-from . import _context, _dtypes, _errors, _jit, _lib, _memory
+from . import _context, _errors, _jit, _lib, _memory
 
 _lib_ = _lib.lib
-MAX_RANK = 7
 
 
 class Options(C.Structure):
@@ -299,7 +298,3 @@ def sizes(shape):
 def handles(tensors):
     return (C.c_void_p * max(len(tensors), 1))(*[t._handle for t in tensors])
 
-
-DTYPES = {}
-for _t in _dtypes.TABLE:
-    DTYPES[_t.name] = DTYPES[_t.long] = _t

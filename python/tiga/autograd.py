@@ -8,7 +8,7 @@ import ctypes as C
 import functools
 
 from . import _tensor, _tensors
-from ._tensor import _leaf
+from ._create import leaf as _leaf
 
 
 def grad(loss, wrt, *, zero_unused=False):

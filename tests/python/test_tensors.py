@@ -320,6 +320,14 @@ class Plain(unittest.TestCase):
             t.join()
         self.assertEqual(wrong, [])
 
+    def test_every_function_of_the_language_is_here(self):
+        import re
+        from support import SOURCE
+        names = set(re.findall(r'^FE_FUNC\(\w+, "(\w+)"', (SOURCE / "frontend/fe_funcs.def").read_text(), re.M))
+        self.assertGreater(len(names), 40)
+        other = {"slice", "fill", "grad"}  # x[a:b], tg.full, tg.autograd.grad
+        self.assertEqual({n for n in names if not hasattr(tg, n) and n not in other}, set())
+
     def test_functions_have_help(self):
         for name in [*_operations.FUNCTIONS, *tg.__all__]:
             if not name.startswith("__"):
@@ -457,6 +465,7 @@ class AgainstNumpy(unittest.TestCase):
         close(self, tg.clip(x, None, 1.0), a.clip(None, 1))
         close(self, tg.clip(x, 0.0), a.clip(0))
         self.assertIs(x.clip(), x)
+        self.assertIs(tg.clamp, tg.clip)
         close(self, tg.where(x > 0, x, -x), np.where(a > 0, a, -a))
         close(self, tg.where(x > 0, x, 0), np.where(a > 0, a, 0))
 
