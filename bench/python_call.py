@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What a call from Python costs beyond the work: a graph of one row, beside the noise of the machine.
+"""What a call from Python costs beyond the work: a graph of one row, and tensors of 8 elements, beside the noise of the
+machine.
 
     ./dev bench python
 
@@ -20,7 +21,7 @@ kernel plain(src x: f32, edge w: f32) -> f32 { return reduce sum(edge.w * src.x)
 kernel weighted_sum[F](src x: f32[F], edge w: f32, dst bias: f32[F]) -> f32[F] { return dst.bias + reduce sum(edge.w * src.x) }
 kernel with_numbers(src x: f32, param a: f32, param k: i64) -> f32 { return a * f32(k) * reduce sum(src.x) }
 """
-GOAL = 5.0
+GOAL, TENSOR_GOAL = 5.0, 10.0
 
 
 def spin():
@@ -75,6 +76,11 @@ def main():
         row("numpy.dot of one element", lambda: np.dot(x, x))
     row("2 arrays of the standard library", lambda: f(g, x=one, w=one))
     row("2 lists", lambda: f(g, x=[1], w=[1]))
+    eight = tg.tensor([float(i) for i in range(8)])
+    row("x * x of 8 elements, made", lambda: eight * eight)
+    row("x * x of 8 elements, realized", lambda: (eight * eight).realize(), TENSOR_GOAL if _lib.extension else None)
+    row("x * x of 8 elements, tolist()", lambda: (eight * eight).tolist(), TENSOR_GOAL if _lib.extension else None)
+    row("a tensor through a kernel", lambda: m.plain(g, x=eight[:1], w=eight[:1]))
     if _lib.extension and "--once" not in sys.argv:
         print()
         subprocess.run([sys.executable, __file__, "--once"], env={**os.environ, "TIGA_PYTHON_EXTENSION": "off"}, check=True)
