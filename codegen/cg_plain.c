@@ -149,8 +149,8 @@ void cg_emit_plain(const ir_module *m, const cg_loop_facts *facts, const bool *w
             cg_raw(w, "/* The kernels as plain functions over raw pointers; see the header. */\n#if "
                       "defined(__cplusplus)\nextern \"C\" {\n#endif\n");
         any = true;
-        cg_line(w, "TIGA_EXPORT %s;", cg_plain_prototype(m, loop, false, arena));
-        cg_line(w, "TIGA_EXPORT %s;", cg_plain_prototype(m, loop, true, arena));
+        cg_line(w, "TIGA_EXPORT TIGA_CALLS_ONLY %s;", cg_plain_prototype(m, loop, false, arena));
+        cg_line(w, "TIGA_EXPORT TIGA_CALLS_ONLY %s;", cg_plain_prototype(m, loop, true, arena));
         const char *scratch = cg_plain_scratch_prototype(m, loop, arena);
         if (scratch)
             cg_line(w, "TIGA_EXPORT %s;", scratch);

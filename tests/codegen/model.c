@@ -193,12 +193,13 @@ typedef struct tiga_module_info {
 
 #define TIGA_FN static inline
 #define TIGA_SIZE_MUL(a, b) ((b) != 0 && (a) > INT64_MAX / (b) ? INT64_MAX : (a) * (b))
-/* Host functions only call: not worth a compiler's time. */
+/* What only calls is not worth a compiler's time: host functions, kernels as plain functions. */
 #if defined(__clang__)
-#define TIGA_HOST_FN static __attribute__((optnone, noinline))
+#define TIGA_CALLS_ONLY __attribute__((optnone, noinline))
 #else
-#define TIGA_HOST_FN static
+#define TIGA_CALLS_ONLY
 #endif
+#define TIGA_HOST_FN static TIGA_CALLS_ONLY
 #if defined(__cplusplus) || defined(_MSC_VER)
 #define TIGA_RESTRICT __restrict
 #else
@@ -1272,12 +1273,12 @@ TIGA_EXPORT const tiga_module_info *TIGA_MODULE_SYMBOL_NAME(void) { return &tiga
 #if defined(__cplusplus)
 extern "C" {
 #endif
-TIGA_EXPORT void weighted_sum(const tiga_csr *graph, int64_t F, const float *x, const float *w, const float *bias, float *out);
-TIGA_EXPORT void weighted_sum_rows(const tiga_csr *graph, int64_t F, const float *x, const float *w, const float *bias, float *out, int64_t row_begin, int64_t row_end);
-TIGA_EXPORT void smooth(const tiga_csr *graph, const float *u, const float *dt, float *out);
-TIGA_EXPORT void smooth_rows(const tiga_csr *graph, const float *u, const float *dt, float *out, int64_t row_begin, int64_t row_end);
-TIGA_EXPORT void spread(const tiga_csr *graph, int64_t F, const float *x, const float *y, float *near, float *score, void *scratch);
-TIGA_EXPORT void spread_rows(const tiga_csr *graph, int64_t F, const float *x, const float *y, float *near, float *score, void *scratch, int64_t row_begin, int64_t row_end);
+TIGA_EXPORT TIGA_CALLS_ONLY void weighted_sum(const tiga_csr *graph, int64_t F, const float *x, const float *w, const float *bias, float *out);
+TIGA_EXPORT TIGA_CALLS_ONLY void weighted_sum_rows(const tiga_csr *graph, int64_t F, const float *x, const float *w, const float *bias, float *out, int64_t row_begin, int64_t row_end);
+TIGA_EXPORT TIGA_CALLS_ONLY void smooth(const tiga_csr *graph, const float *u, const float *dt, float *out);
+TIGA_EXPORT TIGA_CALLS_ONLY void smooth_rows(const tiga_csr *graph, const float *u, const float *dt, float *out, int64_t row_begin, int64_t row_end);
+TIGA_EXPORT TIGA_CALLS_ONLY void spread(const tiga_csr *graph, int64_t F, const float *x, const float *y, float *near, float *score, void *scratch);
+TIGA_EXPORT TIGA_CALLS_ONLY void spread_rows(const tiga_csr *graph, int64_t F, const float *x, const float *y, float *near, float *score, void *scratch, int64_t row_begin, int64_t row_end);
 TIGA_EXPORT int64_t spread_scratch(const tiga_csr *graph, int64_t F);
 
 void weighted_sum_rows(const tiga_csr *graph, int64_t F, const float *x, const float *w, const float *bias, float *out, int64_t row_begin, int64_t row_end) {
