@@ -11,6 +11,7 @@ thread waits for it, which Python interrupts by itself.
 import ctypes as C
 import os
 import queue
+import sys
 import threading
 import time
 
@@ -135,7 +136,7 @@ def _run(context, function, arguments, keep):
         status = function(context.pointer, *arguments)
         _lib.extension.raise_pending()
         return status
-    if threading.current_thread() is not threading.main_thread():
+    if threading.current_thread() is not threading.main_thread() or sys.is_finalizing():  # then there are no other threads
         return function(context.pointer, *arguments)
     if context.worker is None:
         context.worker = _Worker()

@@ -260,8 +260,8 @@ class Tensor(_lib.extension.TensorBase if _lib.extension else _Base):
         """The value on a device; on its own that is the tensor itself, realized."""
         out = C.c_void_p()
         _tensors.run("tiga_tensor_to", self._handle, str(device).encode(), C.byref(out), made=(out,))
-        _tensors.home().lib.tiga_tensor_free(out) if out.value == self._handle else None
-        return self if out.value == self._handle else Tensor._take(out.value)
+        there = Tensor._take(out.value)
+        return self if there._handle == self._handle else there
 
     def cpu(self):
         """The value in the memory of the host: to("cpu")."""

@@ -528,6 +528,46 @@ class Random(Folder):
         self.assertEqual(os.listdir(self.folder), [])
 
 
+class Ends(unittest.TestCase):
+    """The process ends in the middle of things."""
+
+    def test_finalizers_look(self):
+        done = run("""
+from support import tg
+class D:
+    def __init__(self):
+        self.x = tg.tensor([2.])
+    def __del__(self):
+        print(self.x.tolist(), (self.x + 1).tolist())
+d = D()
+""")
+        self.assertEqual((done.stdout, done.stderr, done.returncode), ("[2.0] [3.0]\n", "", 0))
+
+    def test_a_scope_is_open(self):
+        with tempfile.TemporaryDirectory() as folder:
+            done = run(f"""
+from support import tg
+def scope():
+    with tg.execution(memory={{"host": 10000, "nvme": 100000}}, spill_dir={folder!r}, eviction="lru"):
+        yield [tg.tensor([float(i)] * 500) for i in range(20)]
+g = scope()
+xs = next(g)
+c = tg.tensor([1.]).__dlpack__()
+""")
+            self.assertEqual((done.stdout, done.stderr, done.returncode), ("", "", 0))
+            self.assertEqual(os.listdir(folder), [])
+
+    def test_another_thread_is_inside(self):
+        done = run("""
+import threading, time
+from support import tg
+x = tg.rand((800, 800), 1)
+threading.Thread(target=lambda: [(x @ x).sum().item() for _ in range(1000)], daemon=True).start()
+time.sleep(0.3)
+""")
+        self.assertEqual((done.stdout, done.stderr, done.returncode), ("", "", 0))
+
+
 class Signals(unittest.TestCase):
     def test_a_handler_cannot_use_tensors_in_the_middle_of_a_call(self):
         text = """
