@@ -2,6 +2,7 @@
 #include "hierarchy_runtime/hr_memory.h"
 
 #include <string.h>
+#include <unistd.h>
 
 const char *hr_buffer_text(const tiga_buffer *b) { return b->name ? b->name : "a buffer"; }
 
@@ -73,10 +74,14 @@ void tiga_buffer_free(tiga_buffer *b) {
         return;
     hr_memory *m = b->memory;
     pthread_mutex_lock(&m->lock);
-    while (b->moving) /* an eviction has it */
+    while (b->moving && b->mover == getpid()) /* an eviction, or read-ahead, has it */
         pthread_cond_wait(&m->moved, &m->lock);
-    hr_idle_remove(b);
+    bool lost = b->moving; /* in a child of fork, whose parent goes on moving it: it stays as it is */
+    if (!lost)
+        hr_idle_remove(b);
     pthread_mutex_unlock(&m->lock);
+    if (lost)
+        return;
     hr_block_fini(&b->here);
     hr_block_fini(&b->away);
     tiga_snapshot_free(b->file);

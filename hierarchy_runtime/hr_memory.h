@@ -161,6 +161,7 @@ struct tiga_buffer {
     tiga_snapshot *file; /* the value is entry `entry` of it */
     int entry;
     bool moving;
+    pid_t mover; /* the process that moves it */
     bool was_home; /* and has left since: coming back is a restore */
     bool leave; /* spill when the last pin goes */
     tiga_pin *pins;

@@ -8,6 +8,7 @@
 
 #include <sched.h>
 #include <string.h>
+#include <unistd.h>
 
 bool hr_is_home(const tiga_buffer *b) { return b->here.account != NULL; }
 
@@ -58,6 +59,7 @@ static void idle_add_oldest(tiga_buffer *b) {
 static void begin_moving(tiga_buffer *b) {
     hr_idle_remove(b);
     b->moving = true;
+    b->mover = getpid();
     pthread_mutex_unlock(&b->memory->lock);
 }
 
@@ -210,14 +212,14 @@ rt_room_answer hr_make_room(rt_room *room, tiga_context *ctx, int32_t tier, int6
 
 typedef struct reading_ahead {
     hr_job job; /* first */
-    tiga_buffer *buffer;
+    tiga_buffer *buffer; /* whose last owner waits until it moves no more, so that no account is late */
 } reading_ahead;
 
 static void read_ahead(hr_job *job) {
     tiga_buffer *b = ((reading_ahead *)job)->buffer;
+    hr_memory *m = b->memory;
     (void)finish_home(NULL, b, HR_CHARGED); /* the next pin fails in the same way */
-    pthread_mutex_unlock(&b->memory->lock);
-    tiga_buffer_free(b);
+    pthread_mutex_unlock(&m->lock);
     base_free(job);
 }
 
@@ -241,7 +243,7 @@ tiga_status tiga_buffer_prefetch(tiga_context *ctx, tiga_buffer *b, bool *starte
         return TIGA_OK;
     }
     r->job.run = read_ahead;
-    r->buffer = tiga_buffer_retain(b);
+    r->buffer = b;
     hr_worker_add(b->account, &m->worker, &r->job);
     if (started)
         *started = true;

@@ -238,10 +238,50 @@ static void binding_fini(binding *b) {
         base_free(b->block);
 }
 
+static bool is_away(const tiga_tensor *x) {
+    tiga_residency r;
+    return x->buffer && x->buffer->managed && !x->buffer->data &&
+           tiga_buffer_residency(x->buffer->managed, &r) == TIGA_OK && !r.resident;
+}
+
+/* Whether there is room for as much without moving anything. */
+static bool has_room(tiga_tensors *ts, int64_t n_bytes) {
+    tiga_memory_report r = {.struct_bytes = sizeof r};
+    tiga_execution *e = tiga_execution_current(ts->ctx);
+    tiga_status status = tiga_execution_report(e, &r);
+    tiga_execution_free(e);
+    int64_t live =
+        r.shared_live[TIGA_TIER_HOST] > r.live[TIGA_TIER_HOST] ? r.shared_live[TIGA_TIER_HOST] : r.live[TIGA_TIER_HOST];
+    return status == TIGA_OK && (r.budget[TIGA_TIER_HOST] < 0 || n_bytes <= r.budget[TIGA_TIER_HOST] - live);
+}
+
+/* Two or more parameters that are on disk are read side by side, when all that the run needs will fit: a budget that
+ * is too small must not find half of them on their way. */
+static void read_ahead(const tensor_plan *p) {
+    int64_t need = 0;
+    size_t n_away = 0;
+    for (size_t i = 0; i < p->params.n; i++) {
+        const tiga_tensor *x = p->params.v[i];
+        bool away = is_away(x);
+        n_away += away;
+        need += away ? x->buffer->bytes : 0;
+        need += x->literal ? 0 : tiga_tensor_size(x) * tiga_dtype_bytes(x->dtype); /* it may have to be packed */
+    }
+    for (size_t i = 0; i < p->n_roots; i++)
+        need += tiga_tensor_size(p->roots[i]) * tiga_dtype_bytes(p->roots[i]->dtype);
+    if (n_away < 2 || !has_room(p->ts, need))
+        return;
+    for (size_t i = 0; i < p->params.n; i++)
+        if (is_away(p->params.v[i])) /* what fails, fails again when it is pinned */
+            (void)tiga_buffer_prefetch(p->ts->ctx, p->params.v[i]->buffer->managed, NULL);
+}
+
 /* Parameters stay in memory from here until the program has run, so that making room for the next ones, for results and
  * for what the program allocates moves none of them. */
 static tiga_status bind(const tensor_plan *p, binding *b) {
     tiga_status status = TIGA_OK;
+    if (b->n_params > 1)
+        read_ahead(p);
     for (size_t i = 0; i < b->n_params && status == TIGA_OK; i++) {
         tiga_tensor *x = p->params.v[i];
         status = pack(p, x);

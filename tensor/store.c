@@ -33,8 +33,13 @@ tiga_status tiga_tensor_spill(tiga_tensor *x) {
         return status;
     if (!managed_of(x))
         return fail_given(x, "tiga_tensor_spill");
+    bool looked = x->looked;
+    const tiga_array *again;
     tensor_hide(x);
-    return tiga_buffer_spill(x->ts->ctx, managed_of(x));
+    status = tiga_buffer_spill(x->ts->ctx, managed_of(x));
+    if (status != TIGA_OK && looked) /* it is where it was, and is to stay there */
+        (void)tiga_tensor_data(x, &again);
+    return status;
 }
 
 tiga_status tiga_tensor_prefetch(tiga_tensor *x) {

@@ -557,10 +557,25 @@ static void *work(void *user) {
     return NULL;
 }
 
-static void run_threads(bool own_contexts) {
+static void share_budget(bench *t, const char *name) {
+    tiga_context *ctx = t->ctx;
+    tiga_execution_options o = scope(8 * BYTES, -1, t->folder, TIGA_EVICT_LRU);
+    OK(tiga_execution_end(ctx));
+    tiga_execution_free(t->run);
+    o.shared = name;
+    OK(tiga_execution_begin(ctx, &o, &t->run));
+}
+
+/* shared: the budget is one of several processes, and all contexts work in its scope. */
+static void run_threads(bool own_contexts, bool shared_budget) {
     bench t;
+    char name[64];
     begin(&t, 8 * BYTES, -1, TIGA_EVICT_LRU);
     tiga_context *ctx = t.ctx;
+    snprintf(name, sizeof name, "threads-%ld", (long)getpid());
+    if (shared_budget)
+        share_budget(&t, name);
+    OK(tiga_memory_keep(ctx, 4 * BYTES));
     tiga_buffer *shared[N_SHARED];
     for (int i = 0; i < N_SHARED; i++)
         OK(tiga_buffer_new(ctx, "shared", TIGA_TIER_HOST, BYTES, &shared[i]));
@@ -568,6 +583,8 @@ static void run_threads(bool own_contexts) {
     pthread_t threads[THREADS];
     for (int i = 0; i < THREADS; i++) {
         w[i] = (worker){.ctx = own_contexts ? new_context() : ctx, .shared = shared, .id = i};
+        if (own_contexts && shared_budget)
+            OK(tiga_execution_enter(w[i].ctx, t.run));
         pthread_create(&threads[i], NULL, work, &w[i]);
     }
     for (int i = 0; i < THREADS; i++) {
@@ -579,10 +596,9 @@ static void run_threads(bool own_contexts) {
     tiga_error_clear(ctx);
     for (int i = 0; i < N_SHARED; i++)
         tiga_buffer_free(shared[i]);
-    for (int i = 0; i < 5000 && (report(t.run).live[0] || report(t.run).live[3]); i++)
-        usleep(1000);
     end(&t);
 }
 
-Test(buffers, one_context_many_threads, .timeout = 300) { run_threads(false); }
-Test(buffers, many_contexts_many_threads, .timeout = 300) { run_threads(true); }
+Test(buffers, one_context_many_threads, .timeout = 300) { run_threads(false, false); }
+Test(buffers, many_contexts_many_threads, .timeout = 300) { run_threads(true, false); }
+Test(buffers, many_threads_share_a_budget, .timeout = 300) { run_threads(true, true); }
