@@ -207,6 +207,19 @@ int base_inject_get_error(void);
 uint64_t base_inject_count(base_inject_kind kind);
 bool base_inject_hit(base_inject_kind kind); /* counts one call; true: this one must fail */
 
+/* ---- size.c: sizes that are computed from others, sums of products of names and numbers: "2*D*K+F-3" ----------- */
+enum { BASE_SIZE_NAMES = 6 };
+typedef struct base_size_term {
+    int64_t factor;
+    uint32_t n_names;
+    const char *name[BASE_SIZE_NAMES]; /* into the text */
+    size_t length[BASE_SIZE_NAMES];
+} base_size_term;
+typedef int64_t base_size_of(const void *user, const char *name, size_t length); /* < 0: not known */
+bool base_size_is_computed(const char *text);
+bool base_size_next(const char **at, base_size_term *out); /* false: this is no sum of products */
+bool base_size_eval(const char *text, base_size_of *of, const void *user, int64_t *out); /* false: not known, or 2^63 */
+
 /* ---- half.c: 16-bit floats.  Narrowing rounds once, to nearest even; NaN stays NaN, subnormals are kept. ---------- */
 float base_f32_from_f16(uint16_t h);
 uint16_t base_f16_from_f32(float x);

@@ -16,10 +16,33 @@ static const char *size_of_graph(const char *sym) {
     return !strcmp(sym, ".dst") ? "n_dst" : !strcmp(sym, ".src") ? "n_src" : !strcmp(sym, ".edge") ? "n_edges" : NULL;
 }
 
+/* Nor are dimensions that are computed from others. */
+static bool is_asked_for(const char *sym) { return !size_of_graph(sym) && !ir_sym_is_computed(sym); }
+
 typedef struct plain {
     const char *graph, *scratch, *row_begin, *row_end;
     const char **dims, **fields;
 } plain;
+
+/* "2*D+K" with the names that the function has for D and K. */
+static const char *computed(const ir_func *loop, const plain *p, const char *sum, base_arena *arena) {
+    base_str *s = base_arena_str(arena);
+    while (*sum) {
+        size_t n = strcspn(sum, "+-*");
+        for (size_t i = 0; i < loop->n_syms && n; ++i)
+            if (strlen(loop->syms[i]) == n && !memcmp(loop->syms[i], sum, n)) {
+                base_str_add(s, p->dims[i]);
+                sum += n;
+                n = 0;
+            }
+        base_str_add_n(s, sum, n); /* a number */
+        sum += n;
+        if (*sum)
+            base_str_addf(s, " %c ", *sum);
+        sum += *sum != 0;
+    }
+    return base_arena_strdup(arena, base_str_text(s));
+}
 
 static plain take_names(const ir_func *loop, base_arena *arena) {
     cg_names names;
@@ -32,7 +55,11 @@ static plain take_names(const ir_func *loop, base_arena *arena) {
     for (size_t i = 0; i < loop->n_syms; ++i)
         p.dims[i] = size_of_graph(loop->syms[i])
                         ? base_arena_printf(arena, "%s->%s", p.graph, size_of_graph(loop->syms[i]))
-                        : cg_name(&names, loop->syms[i]);
+                    : ir_sym_is_computed(loop->syms[i]) ? NULL
+                                                        : cg_name(&names, loop->syms[i]);
+    for (size_t i = 0; i < loop->n_syms; ++i)
+        if (!p.dims[i])
+            p.dims[i] = computed(loop, &p, loop->syms[i], arena);
     p.scratch = cg_name(&names, "scratch");
     p.row_begin = cg_name(&names, "row_begin");
     p.row_end = cg_name(&names, "row_end");
@@ -42,7 +69,7 @@ static plain take_names(const ir_func *loop, base_arena *arena) {
 /* ", int64_t F, const float *x" or ", F, x" */
 static void add_arguments(base_str *s, const ir_func *loop, const plain *p, bool types, bool scratch) {
     for (size_t i = 0; i < loop->n_syms; ++i)
-        if (!size_of_graph(loop->syms[i]))
+        if (is_asked_for(loop->syms[i]))
             base_str_addf(s, ", %s%s", types ? "int64_t " : "", p->dims[i]);
     for (size_t i = 0; i < loop->n_params; ++i) {
         const ir_param *f = &loop->params[i];
@@ -75,7 +102,7 @@ const char *cg_plain_scratch_prototype(const ir_module *m, ir_func *loop, base_a
     base_str *s = base_arena_str(arena);
     base_str_addf(s, "int64_t %s_scratch(const tiga_csr *%s", cg_symbol(m, loop->name), p.graph);
     for (size_t i = 0; i < loop->n_syms; ++i)
-        if (!size_of_graph(loop->syms[i]))
+        if (is_asked_for(loop->syms[i]))
             base_str_addf(s, ", int64_t %s", p.dims[i]);
     const char *r = base_arena_printf(arena, "%s)", base_str_text(s));
     return r;

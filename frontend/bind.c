@@ -113,23 +113,36 @@ static void unknown_dim(fe_lower *l, const fe_dim *d) {
                  l->decl->n_syms ? "..., " : "", d->name->text);
 }
 
+bool fe_is_graph_dim(const fe_lower *l, ir_dim d) {
+    return l->program && ir_dim_is_sym(d) && ir_dim_sym_index(d) < 3 * l->n_graphs;
+}
+
 static bool sum_of_dims(fe_lower *l, const fe_dim *d, ir_dim *out) {
     ir_dim a, b;
+    ir_sum x, y;
+    int64_t n;
     if (!fe_dim_of(l, d->left, &a) || !fe_dim_of(l, d->right, &b))
         return false;
-    if (a < 0 || b < 0) {
-        const fe_dim *open = a < 0 ? d->left : d->right;
-        base_diag *e = fe_report(l->c, FE_E0813, d->span, "arithmetic on open dimensions is not supported yet");
-        if (open->kind == FE_DIM_NAME)
-            fe_label(l->c, e, "fix '%s' with -D %s=..., or give the sum a dimension of its own", open->name->text,
-                     open->name->text);
+    if (fe_is_graph_dim(l, a) || fe_is_graph_dim(l, b)) {
+        fe_label(l->c, fe_report(l->c, FE_E0216, d->span, "rows and edges of a graph come alone in a shape"),
+                 "only other dimensions may be added and multiplied");
         return false;
     }
-    *out = d->op == FE_TOK_PLUS ? a + b : d->op == FE_TOK_MINUS ? a - b : a * b; /* each at most 2^31 */
-    if (*out >= 1 && *out <= INT32_MAX)
+    ir_opcode code = d->op == FE_TOK_PLUS ? IR_ADD : d->op == FE_TOK_MINUS ? IR_SUB : IR_MUL;
+    if (!ir_sum_of(l->b.f, a, &x) || !ir_sum_of(l->b.f, b, &y) || !ir_sum_calc(code, &x, &y, &x)) {
+        fe_label(l->c, fe_report(l->c, FE_E0216, d->span, "this dimension is computed from too many others"),
+                 "give a part of it a name of its own");
+        return false;
+    }
+    if (ir_sum_is_number(&x, &n) ? n >= 1 && n <= INT32_MAX : ir_sum_dim(l->c->module, l->b.f, &x, out)) {
+        *out = ir_sum_is_number(&x, &n) ? n : *out;
         return true;
-    fe_report(l->c, FE_E0216, d->span, "this is %lld: a dimension is at least 1 and at most %d", (long long)*out,
-              INT32_MAX);
+    }
+    if (ir_sum_is_number(&x, &n))
+        fe_report(l->c, FE_E0216, d->span, "this is %lld: a dimension is at least 1 and at most %d", (long long)n,
+                  INT32_MAX);
+    else
+        fe_report(l->c, FE_E0216, d->span, "this is less than 1 for all sizes");
     return false;
 }
 
@@ -173,14 +186,10 @@ bool fe_dtype_of(fe_lower *l, const fe_type *t, ir_dtype *out) {
     return false;
 }
 
-static bool is_graph_dim(const fe_lower *l, ir_dim d) {
-    return l->program && ir_dim_is_sym(d) && ir_dim_sym_index(d) < 3 * l->n_graphs;
-}
-
 static bool check_dims(fe_lower *l, const fe_type *t, const ir_type *type) {
     double constant = 1;
     for (uint32_t i = 0; i < type->rank; i++) {
-        if (i > 0 && is_graph_dim(l, type->dim[i])) {
+        if (i > 0 && fe_is_graph_dim(l, type->dim[i])) {
             fe_label(l->c, fe_report(l->c, FE_E0216, t->dims[i].span, "rows or edges of a graph come first in a shape"),
                      "only one such dimension, on the left");
             return false;

@@ -442,6 +442,7 @@ bool fe_fits(fe_lower *l, const ir_type *from, const ir_type *to); /* by broadca
 ir_id fe_widen(fe_lower *l, base_span span, ir_id a, const ir_type *to);
 /* Equal, or src and dst of one graph: then the program starts again with the two made one, and this says false. */
 bool fe_same_dim(fe_lower *l, ir_dim a, ir_dim b);
+bool fe_is_graph_dim(const fe_lower *l, ir_dim d); /* rows or edges, in a program */
 
 /* lower_expr.c */
 ir_id fe_lower_expr(fe_lower *l, const fe_expr *e, ir_dtype want); /* want: for literals; IR_NONE: none */

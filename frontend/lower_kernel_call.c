@@ -111,6 +111,12 @@ static const char *wanted_text(call *k, const ir_param *p) {
     return s;
 }
 
+static void note_dims(call *k, base_diag *d) {
+    for (uint32_t s = 0; s < k->callee->n_syms; s++)
+        if (k->bound[s])
+            fe_note(k->l->c, d, "%s is %s in this call", k->callee->syms[s], fe_dim_text(k->l, k->dims[s]));
+}
+
 static void misfit(call *k, size_t i) {
     fe_lower *l = k->l;
     const ir_param *p = &k->callee->params[i];
@@ -118,15 +124,15 @@ static void misfit(call *k, size_t i) {
         return;
     base_diag *d = fe_report(l->c, FE_E0303, k->given[i]->span, "field '%s' of kernel '%s' is %s, this is %s", p->name,
                              k->callee->name, wanted_text(k, p), fe_type_text(l, fe_type_at(l, k->args[i])));
-    for (uint32_t s = 0; s < k->callee->n_syms; s++)
-        if (k->bound[s])
-            fe_note(l->c, d, "%s is %s in this call", k->callee->syms[s], fe_dim_text(l, k->dims[s]));
+    note_dims(k, d);
 }
 
 static bool bind_dim(call *k, ir_dim formal, ir_dim actual) {
     if (!ir_dim_is_sym(formal))
         return formal == actual;
     uint32_t s = ir_dim_sym_index(formal);
+    if (ir_sym_is_computed(k->callee->syms[s]))
+        return true; /* seen when the others are known */
     if (!k->bound[s]) {
         k->bound[s] = true;
         k->dims[s] = actual;
@@ -167,6 +173,30 @@ static bool actual_dim(call *k, ir_dim formal, ir_dim *out) {
     return false;
 }
 
+/* Dimensions that are computed from others: in the program they are computed from what those are. */
+static bool compute_dims(call *k) {
+    fe_lower *l = k->l;
+    for (uint32_t s = 0; s < k->callee->n_syms; s++) {
+        const char *name = k->callee->syms[s];
+        ir_sum sum;
+        ir_dim base;
+        if (!ir_sym_is_computed(name))
+            continue;
+        for (uint32_t i = 0; i < k->callee->n_syms; i++)
+            if (!ir_sym_is_computed(k->callee->syms[i]) && !actual_dim(k, ir_dim_sym(i), &base))
+                return false;
+        if (!ir_sum_translate(l->b.f, k->callee, s, k->dims, &sum) ||
+            !ir_sum_dim(l->c->module, l->b.f, &sum, &k->dims[s])) {
+            base_diag *d = fe_report(l->c, FE_E0303, k->e->span, "dimension %s of kernel '%s' is no size in this call",
+                                     name, k->callee->name);
+            note_dims(k, d);
+            return false;
+        }
+        k->bound[s] = true;
+    }
+    return true;
+}
+
 /* The type of a field or result of the callee in terms of the program. */
 static bool actual_type(call *k, const ir_type *formal, int axis, ir_type *out) {
     *out = (ir_type){.dtype = formal->dtype};
@@ -199,6 +229,7 @@ static bool lower_fields(call *k) {
     }
     for (size_t i = 0; i < k->callee->n_params && ok; i++)
         ok = bind_full(k, i);
+    ok = ok && compute_dims(k);
     for (size_t i = 0; i < k->callee->n_params && ok; i++) {
         const ir_param *p = &k->callee->params[i];
         ir_type type;

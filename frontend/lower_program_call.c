@@ -158,18 +158,23 @@ static void bind_dims(call *k, const fe_param *p, const ir_type *t) {
     }
 }
 
-static bool dims_known(call *k, const fe_param *p) {
+static bool dim_known(call *k, const fe_dim *d) {
     fe_lower *l = k->l;
-    for (size_t i = 0; i < p->type.n; i++) {
-        const fe_dim *d = &p->type.dims[i];
-        if (d->kind != FE_DIM_NAME || (d->name->local && d->name->local->frame == l->frame))
-            continue;
-        fe_label(l->c,
-                 fe_report(l->c, FE_E0304, k->e->span, "dimension %s of program '%s' is not known in this call",
-                           d->name->text, k->callee->name->text),
-                 "pass an array with this axis, for example fill(0.0, [...])");
-        return false;
-    }
+    if (d->kind == FE_DIM_SUM)
+        return dim_known(k, d->left) && dim_known(k, d->right);
+    if (d->kind != FE_DIM_NAME || (d->name->local && d->name->local->frame == l->frame))
+        return true;
+    fe_label(l->c,
+             fe_report(l->c, FE_E0304, k->e->span, "dimension %s of program '%s' is not known in this call",
+                       d->name->text, k->callee->name->text),
+             "pass an array with this axis, for example fill(0.0, [...])");
+    return false;
+}
+
+static bool dims_known(call *k, const fe_param *p) {
+    for (size_t i = 0; i < p->type.n; i++)
+        if (!dim_known(k, &p->type.dims[i]))
+            return false;
     return true;
 }
 

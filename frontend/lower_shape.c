@@ -1,7 +1,8 @@
 /* Functions that change shapes, and the matrix product.
  *
- * Axes that are cut, joined or looked up in are fixed.  In a program the first axis of a tensor counts rows: it stays as it
- * is, because these functions work row by row. */
+ * What is cut off an open axis, and what is looked up in, has to be there: the function gets a dimension that says how
+ * much is left, and a call with sizes that make it negative is refused.  In a program the first axis of a tensor counts
+ * rows: it stays as it is, because these functions work row by row. */
 #include "frontend/fe.h"
 
 #include <string.h>
@@ -26,19 +27,51 @@ static bool fixed_number(fe_lower *l, const fe_expr *e, const char *what, int64_
     return false;
 }
 
-/* The size of an axis to be: a number, or a dimension. */
+/* An i64 made of numbers and dimensions; false: of something else, or of too much. */
+static bool sum_of(fe_lower *l, ir_id id, ir_sum *out) {
+    const ir_op *op = ir_at(l->b.f, id);
+    ir_sum right;
+    if (op->type.dtype != IR_I64)
+        return false;
+    if (op->code == IR_CONST) {
+        *out = ir_sum_number(ir_find_attr(op, IR_ATTR_VALUE)->v.i);
+        return true;
+    }
+    if (op->code == IR_DIMSIZE)
+        return !fe_is_graph_dim(l, ir_int(op, IR_ATTR_DIM, 0)) && ir_sum_of(l->b.f, ir_int(op, IR_ATTR_DIM, 0), out);
+    if (op->code == IR_NEG) {
+        *out = ir_sum_number(0);
+        return sum_of(l, op->args[0], &right) && ir_sum_calc(IR_SUB, out, &right, out);
+    }
+    return (op->code == IR_ADD || op->code == IR_SUB || op->code == IR_MUL) && sum_of(l, op->args[0], out) &&
+           sum_of(l, op->args[1], &right) && ir_sum_calc(op->code, out, &right, out);
+}
+
+/* A place on an axis of n elements; a negative number counts from the end. */
+static bool place(fe_lower *l, const fe_expr *e, const char *what, const ir_sum *n, ir_sum *out) {
+    ir_id id = fe_lower_value(l, e, IR_I64);
+    int64_t number;
+    if (!id)
+        return false;
+    if (!sum_of(l, id, out)) {
+        fe_label(l->c, fe_report(l->c, FE_E0227, e->span, "%s is made of numbers and dimensions", what),
+                 "known when the kernel is called, the same for all rows and edges");
+        return false;
+    }
+    return !ir_sum_is_number(out, &number) || number >= 0 || ir_sum_calc(IR_ADD, out, n, out);
+}
+
+static bool as_dim(fe_lower *l, const ir_sum *s, ir_dim *out) { return ir_sum_dim(l->c->module, l->b.f, s, out); }
+
+/* The size of an axis to be. */
 static bool dimension(fe_lower *l, const fe_expr *e, ir_dim *out) {
-    const ir_op *op = number_op(l, e);
-    if (op && op->code == IR_DIMSIZE) {
-        *out = ir_int(op, IR_ATTR_DIM, 0);
+    ir_id id = fe_lower_value(l, e, IR_I64);
+    ir_sum s;
+    if (!id)
+        return false;
+    if (sum_of(l, id, &s) && as_dim(l, &s, out) && *out != 0)
         return true;
-    }
-    if (op && op->code == IR_CONST && op->type.dtype == IR_I64 && ir_find_attr(op, IR_ATTR_VALUE)->v.i >= 1) {
-        *out = ir_find_attr(op, IR_ATTR_VALUE)->v.i;
-        return true;
-    }
-    if (op)
-        fe_report(l->c, FE_E0227, e->span, "the size of an axis is a dimension, or a number that is at least 1");
+    fe_report(l->c, FE_E0227, e->span, "the size of an axis is made of dimensions and numbers, and at least 1");
     return false;
 }
 
@@ -67,15 +100,6 @@ static bool axis_of(fe_lower *l, const fe_expr *call, const ir_type *t, const fe
     }
     *out = (uint32_t)axis;
     return true;
-}
-
-static bool is_fixed(fe_lower *l, base_span span, const ir_type *t, uint32_t axis) {
-    if (!ir_dim_is_sym(t->dim[axis]))
-        return true;
-    const char *name = fe_dim_text(l, t->dim[axis]);
-    fe_label(l->c, fe_report(l->c, FE_E0227, span, "this axis has to be fixed"), "%s is open; fix it with -D %s=...",
-             name, name);
-    return false;
 }
 
 static void set_int(fe_lower *l, ir_id id, ir_attr_key key, int64_t v) {
@@ -113,30 +137,33 @@ static ir_id with_axis(fe_lower *l, base_span span, ir_id x) {
 }
 
 /* ---- slice, transpose, reshape ----------------------------------------------------------------------------------- */
+static void no_such_part(fe_lower *l, const fe_expr *e, const ir_type *t, uint32_t axis) {
+    const char *n = fe_dim_text(l, t->dim[axis]);
+    fe_label(l->c, fe_report(l->c, FE_E0227, e->span, "this is no part of %s elements, or an empty one", n),
+             "0 <= begin < end <= %s; a negative number counts from the end", n);
+}
+
 static ir_id lower_slice(fe_lower *l, const fe_expr *e, const fe_expr **slots) {
     ir_id x = fe_lower_value(l, slots[0], IR_NONE);
     uint32_t axis;
-    int64_t begin, end;
+    ir_sum n, begin, end, size;
+    ir_dim from, left;
     if (!x || !axis_of(l, e, fe_type_at(l, x), slots[3], &axis))
         return 0;
     ir_type type = *fe_type_at(l, x);
-    if (!is_fixed(l, slots[0]->span, &type, axis) || !fixed_number(l, slots[1], "the begin of a slice", &begin) ||
-        !fixed_number(l, slots[2], "the end of a slice", &end))
+    if (!ir_sum_of(l->b.f, type.dim[axis], &n) || !place(l, slots[1], "the begin of a slice", &n, &begin) ||
+        !place(l, slots[2], "the end of a slice", &n, &end))
         return 0;
-    int64_t n = type.dim[axis];
-    begin += begin < 0 ? n : 0;
-    end += end < 0 ? n : 0;
-    if (begin < 0 || end > n || begin >= end) {
-        fe_label(l->c,
-                 fe_report(l->c, FE_E0227, e->span, "no elements %lld to %lld of %lld", (long long)begin,
-                           (long long)end, (long long)n),
-                 "0 <= begin < end <= %lld; a negative one counts from the end", (long long)n);
+    bool ok = ir_sum_calc(IR_SUB, &end, &begin, &size) && ir_sum_calc(IR_SUB, &n, &end, &n) &&
+              as_dim(l, &begin, &from) && as_dim(l, &n, &left);
+    ir_type whole = type;
+    if (!ok || !as_dim(l, &size, &type.dim[axis]) || type.dim[axis] == 0) {
+        no_such_part(l, e, &whole, axis);
         return 0;
     }
-    type.dim[axis] = end - begin;
     ir_id id = fe_put(l, e->span, IR_SLICE, type, &x, 1);
     set_int(l, id, IR_ATTR_AXIS, axis);
-    set_int(l, id, IR_ATTR_BEGIN, begin);
+    set_int(l, id, IR_ATTR_BEGIN, from);
     return id;
 }
 
@@ -183,14 +210,14 @@ static ir_id lower_reshape(fe_lower *l, const fe_expr *e, const fe_expr **slots)
     if (!x || !fe_type_of(l, slots[1]->shape, &type))
         return 0;
     const ir_type *from = fe_type_at(l, x);
-    if (!ir_same_elements(from, &type)) {
+    if (!ir_same_elements(l->b.f, from, &type)) {
         fe_label(l->c,
                  fe_report(l->c, FE_E0204, e->span, "reshape of %s to %s", fe_type_text(l, from),
                            fe_type_text(l, &(ir_type){.dtype = from->dtype,
                                                       .rank = type.rank,
                                                       .dim = {type.dim[0], type.dim[1], type.dim[2], type.dim[3],
                                                               type.dim[4], type.dim[5]}})),
-                 "both have the same elements: the same open dimensions, and as many of the fixed ones");
+                 "both have as many elements, whatever the sizes of open dimensions are");
         return 0;
     }
     if (l->program && (!from->rank || !type.rank || !fe_same_dim(l, from->dim[0], type.dim[0]))) {
@@ -248,15 +275,19 @@ static ir_id lower_concat(fe_lower *l, const fe_expr *e, ir_dtype want) {
     ir_type type = *fe_type_at(l, ids[0]);
     if (!axis_of(l, e, &type, named, &axis))
         return 0;
-    int64_t sum = 0;
+    ir_sum sum = ir_sum_number(0), part;
     for (size_t i = 0; i < n; i++) {
         const ir_type *t = fe_type_at(l, ids[i]);
-        if (!joins(l, values[i], &type, t, axis) || !is_fixed(l, values[i]->span, t, axis))
+        if (!joins(l, values[i], &type, t, axis))
             return 0;
-        sum += t->dim[axis];
+        if (!ir_sum_of(l->b.f, t->dim[axis], &part) || !ir_sum_calc(IR_ADD, &sum, &part, &sum)) {
+            fe_report(l->c, FE_E0216, values[i]->span, "the dimension of the whole is computed from too many others");
+            return 0;
+        }
         type.space = t->space > type.space ? t->space : type.space;
     }
-    type.dim[axis] = sum;
+    if (!as_dim(l, &sum, &type.dim[axis]))
+        return 0;
     ir_id id = fe_put(l, e->span, IR_CONCAT, type, ids, n);
     set_int(l, id, IR_ATTR_AXIS, axis);
     return id;
@@ -269,8 +300,12 @@ static ir_id lower_gather(fe_lower *l, const fe_expr *e, const fe_expr **slots) 
     if (!args[0] || !args[1] || !axis_of(l, e, fe_type_at(l, args[0]), slots[2], &axis))
         return 0;
     const ir_type *from = fe_type_at(l, args[0]), *at = fe_type_at(l, args[1]);
-    if (!is_fixed(l, slots[0]->span, from, axis))
+    ir_sum n, one = ir_sum_number(1);
+    ir_dim others; /* one element has to be there */
+    if (!ir_sum_of(l->b.f, from->dim[axis], &n) || !ir_sum_calc(IR_SUB, &n, &one, &n) || !as_dim(l, &n, &others)) {
+        fe_report(l->c, FE_E0227, slots[0]->span, "this axis is computed from too many others, or has no element");
         return 0;
+    }
     if (l->program && at->rank) {
         fe_label(l->c, fe_report(l->c, FE_E0220, slots[1]->span, "'gather' works row by row in a program"),
                  "here the numbers are one scalar");

@@ -1,5 +1,6 @@
 /* Sizes.  Dimensions named after a graph come from it; the others from the arguments, each of which must agree; what no
- * argument shows may still be read off a result that was given with memory. */
+ * argument shows may still be read off a result that was given with memory.  A dimension called "D+K" is computed from the
+ * others when all are known, and what arrays have shown of it has to be that. */
 #include "hierarchy_runtime/hierarchy_runtime.h"
 
 #include <string.h>
@@ -134,6 +135,56 @@ static tiga_status fail_unknown(hr_frame *f, int dim) {
                    f->fn->name, f->fn->dims[dim]);
 }
 
+/* ---- what is computed from others ---- */
+static int64_t named(const void *user, const char *name, size_t length) {
+    const hr_frame *f = user;
+    for (int i = 0; i < f->fn->n_dims; i++)
+        if (strlen(f->fn->dims[i]) == length && memcmp(f->fn->dims[i], name, length) == 0)
+            return f->dims[i];
+    return -1;
+}
+
+/* "; D = 3, K = 16" */
+static void add_others(const hr_frame *f, base_str *s) {
+    const char *gap = "; ";
+    for (int i = 0; i < f->fn->n_dims; i++)
+        if (!base_size_is_computed(f->fn->dims[i]) && !strchr(f->fn->dims[i], '.')) {
+            base_str_addf(s, "%s%s = %lld", gap, f->fn->dims[i], (long long)f->dims[i]);
+            gap = ", ";
+        }
+}
+
+static tiga_status fail_computed(hr_frame *f, int dim, bool known, int64_t value) {
+    base_str others = {0};
+    tiga_status status;
+    add_others(f, &others);
+    if (!known)
+        status = rt_fail(f->ctx, TIGA_E_TYPE, "%s: dimension %s is too large%s", f->fn->name, f->fn->dims[dim],
+                         base_str_text(&others));
+    else if (value < 0)
+        status = rt_fail(f->ctx, TIGA_E_TYPE, "%s: %s cannot be %lld%s", f->fn->name, f->fn->dims[dim],
+                         (long long)value, base_str_text(&others));
+    else
+        status =
+            rt_fail(f->ctx, TIGA_E_TYPE, "%s: dimension %s is %lld, but '%s' has %lld%s", f->fn->name, f->fn->dims[dim],
+                    (long long)value, f->dim_from[dim], (long long)f->dims[dim], base_str_text(&others));
+    base_str_fini(&others);
+    return status;
+}
+
+static tiga_status compute_dims(hr_frame *f) {
+    for (int i = 0; i < f->fn->n_dims; i++) {
+        int64_t value;
+        if (!base_size_is_computed(f->fn->dims[i]))
+            continue;
+        bool known = base_size_eval(f->fn->dims[i], named, f, &value);
+        if (!known || value < 0 || (f->dims[i] >= 0 && f->dims[i] != value))
+            return fail_computed(f, i, known, value);
+        f->dims[i] = value;
+    }
+    return TIGA_OK;
+}
+
 tiga_status hr_solve_dims(hr_frame *f) {
     const tiga_function_info *fn = f->fn;
     tiga_status status = TIGA_OK;
@@ -146,7 +197,7 @@ tiga_status hr_solve_dims(hr_frame *f) {
         if (f->results[i]->data)
             status = hr_check_array(f, &fn->results[i], f->results[i], true);
     for (int i = 0; i < fn->n_dims && status == TIGA_OK; i++)
-        if (f->dims[i] < 0)
+        if (f->dims[i] < 0 && !base_size_is_computed(fn->dims[i]))
             status = fail_unknown(f, i);
-    return status;
+    return status == TIGA_OK ? compute_dims(f) : status;
 }

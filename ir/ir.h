@@ -64,8 +64,9 @@ bool ir_shape_equal(const ir_type *a, const ir_type *b); /* rank and dims only *
 const char *ir_space_text(ir_space s); /* "uniform" "row" "edge" */
 /* Right-aligned broadcast of two shapes into *out (dtype and space are not touched). A constant 1 stretches. */
 bool ir_broadcast(const ir_type *a, const ir_type *b, ir_type *out);
-/* Every open dimension as often on both sides, and as many elements of the fixed ones: what reshape may do. */
-bool ir_same_elements(const ir_type *a, const ir_type *b);
+/* As many elements whatever the sizes of open dimensions are: what reshape may do. */
+struct ir_func;
+bool ir_same_elements(const struct ir_func *f, const ir_type *a, const ir_type *b);
 
 /* ---- operations ------------------------------------------------------------------------------------------------- */
 typedef enum ir_opcode {
@@ -317,8 +318,32 @@ ir_module *ir_parse(base_arena *arena, const char *name, const char *text, base_
 bool ir_verify(const ir_module *m, base_str *err);
 bool ir_verify_func(const ir_module *m, const ir_func *f, base_str *err);
 
+/* ---- ir_sum.c: dimensions that are computed from others, symbols called "D+K" -------------------------------------- */
+enum { IR_SUM_TERMS = 12 };
+typedef struct ir_sum { /* sorted; names belong to the function */
+    base_size_term term[IR_SUM_TERMS];
+    uint32_t n;
+} ir_sum;
+bool ir_sym_is_computed(const char *name);
+ir_sum ir_sum_number(int64_t n);
+bool ir_sum_of(const ir_func *f, ir_dim d, ir_sum *out); /* false, here and below: too long */
+bool ir_sum_calc(ir_opcode code, const ir_sum *a, const ir_sum *b, ir_sum *out); /* add, sub, mul; out may be a or b */
+bool ir_sum_is_number(const ir_sum *s, int64_t *out);
+/* As a dimension of f, which gets a symbol where needed; false: it is never a size, like -F or 2 - 3. */
+bool ir_sum_dim(ir_module *m, ir_func *f, const ir_sum *s, ir_dim *out);
+bool ir_sum_find(const ir_func *f, const ir_sum *s, ir_dim *out); /* the same without adding; false: there is none */
+bool ir_dim_calc(ir_module *m, ir_func *f, ir_opcode code, ir_dim a, ir_dim b, ir_dim *out);
+/* Symbol `sym` of the callee, computed from others that are `dims` in the caller. */
+bool ir_sum_translate(const ir_func *caller, const ir_func *callee, uint32_t sym, const ir_dim *dims, ir_sum *out);
+bool ir_sum_is_canonical(const ir_func *f, uint32_t sym); /* of symbols of f, and in the one text that there is */
+bool ir_compute_dims(const ir_func *f, int64_t *dims); /* from the others; false: one is no size */
+
 /* ---- ir_call.c: calls of kernels from programs.  dims: one per symbol of the callee, in dimensions of the caller. -- */
 bool ir_bind_call(const ir_func *caller, const ir_op *call, const ir_func *callee, ir_dim *dims, base_str *why);
+/* Before a call is bound: gives it what its operands do not show, the dimensions `known` (one per symbol of `from`, whose
+ * names the callee's are; NULL: none), and the caller the symbols of what the callee computes.  false: as in ir_bind_call. */
+bool ir_name_dims(ir_module *m, ir_func *caller, ir_op *call, const ir_func *callee, const ir_func *from,
+                  const ir_dim *known, base_str *why);
 /* The type in the caller of result i. */
 bool ir_call_result(const ir_func *caller, const ir_op *call, const ir_func *callee, const ir_dim *dims, size_t i,
                     ir_type *out, base_str *why);

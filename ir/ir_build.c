@@ -24,10 +24,19 @@ bool ir_sym_find(const ir_func *f, const char *name, uint32_t *out) {
     return false;
 }
 
+static void add_bases(ir_module *m, ir_func *f, const char *sum) {
+    base_size_term t;
+    while (*sum && base_size_next(&sum, &t))
+        for (uint32_t i = 0; i < t.n_names; i++)
+            ir_sym(m, f, base_arena_printf(m->arena, "%.*s", (int)t.length[i], t.name[i]));
+}
+
 uint32_t ir_sym(ir_module *m, ir_func *f, const char *name) {
     uint32_t at;
     if (ir_sym_find(f, name, &at))
         return at;
+    if (ir_sym_is_computed(name))
+        add_bases(m, f, name);
     const char *copy = base_arena_strdup(m->arena, name);
     base_push(m->arena, f->syms, f->n_syms, f->cap_syms, copy);
     return (uint32_t)f->n_syms - 1;

@@ -348,6 +348,13 @@ static bool check_dims(ir_run *r) {
     for (size_t i = 0; i < r->f->n_syms; i++)
         if (r->call->dims[i] < 0)
             return ir_run_fail(r, "dimension %s is negative", r->f->syms[i]);
+    int64_t *computed = ir_run_alloc(r, (int64_t)r->f->n_syms, sizeof *computed);
+    if (!computed)
+        return false;
+    base_copy(computed, r->call->dims, r->f->n_syms * sizeof *computed);
+    if (!ir_compute_dims(r->f, computed) ||
+        (r->f->n_syms && memcmp(computed, r->call->dims, r->f->n_syms * sizeof *computed)))
+        return ir_run_fail(r, "a dimension is not what it is computed from");
     return true;
 }
 

@@ -101,7 +101,7 @@ static ir_scalar_value compute(const element *e) {
     case IR_TRANSPOSE:
         return transpose(e);
     case IR_SLICE:
-        a.i[axis] += ir_int(e->op, IR_ATTR_BEGIN, 0);
+        a.i[axis] += ir_run_dim(e->r, ir_int(e->op, IR_ATTR_BEGIN, 0));
         return value(e, 0, &a);
     case IR_CONCAT:
         return concat(e, axis);

@@ -94,23 +94,18 @@ bool ir_role_from_text(const char *text, ir_role *out) {
 
 bool ir_role_is_out(ir_role r) { return r == IR_OUT_ROW || r == IR_OUT_EDGE || r == IR_OUT_PARAM; }
 
-static int count_of(const ir_type *t, ir_dim d) {
-    int n = 0;
+static bool elements(const ir_func *f, const ir_type *t, ir_sum *out) {
+    ir_sum axis;
+    *out = ir_sum_number(1);
     for (uint32_t i = 0; i < t->rank; i++)
-        n += t->dim[i] == d;
-    return n;
+        if (!ir_sum_of(f, t->dim[i], &axis) || !ir_sum_calc(IR_MUL, out, &axis, out))
+            return false;
+    return true;
 }
 
-bool ir_same_elements(const ir_type *a, const ir_type *b) {
-    double product[2] = {1, 1};
-    const ir_type *t[2] = {a, b};
-    for (int side = 0; side < 2; side++)
-        for (uint32_t i = 0; i < t[side]->rank; i++) {
-            ir_dim d = t[side]->dim[i];
-            if (!ir_dim_is_sym(d))
-                product[side] *= (double)d;
-            else if (count_of(a, d) != count_of(b, d))
-                return false;
-        }
-    return product[0] == product[1];
+bool ir_same_elements(const ir_func *f, const ir_type *a, const ir_type *b) {
+    ir_sum x, y, rest;
+    int64_t n;
+    return elements(f, a, &x) && elements(f, b, &y) && ir_sum_calc(IR_SUB, &x, &y, &rest) &&
+           ir_sum_is_number(&rest, &n) && n == 0;
 }

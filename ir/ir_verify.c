@@ -184,7 +184,7 @@ static attr_rule attr_rule_of(ir_opcode code) {
     if (code == IR_CALL)
         r.required = BIT(CALLEE) | BIT(GRAPH);
     if (code == IR_CALL)
-        r.optional |= BIT(DIM);
+        r.optional |= BIT(DIM) | BIT(DIMS);
     if (code == IR_GRAD)
         r.required = BIT(OUTPUTS);
     if (code == IR_TILES)
@@ -461,6 +461,9 @@ static bool check_header(ir_check *c) {
         return ir_check_fail(c, "a team has 1 to 1024 threads, and only in a loop function");
     if (f->level == IR_LEVEL_LOOP && f->n_results)
         return ir_check_fail(c, "a loop function has out parameters, not results");
+    for (uint32_t i = 0; i < f->n_syms; i++)
+        if (ir_sym_is_computed(f->syms[i]) && !ir_sum_is_canonical(f, i))
+            return ir_check_fail(c, "'%s' is not how a sum of products of dimensions is written", f->syms[i]);
     for (size_t i = 0; i < f->n_params; i++)
         if (!check_param(c, &f->params[i]))
             return false;

@@ -1,4 +1,4 @@
-/* Rules of the operations that change shapes, and of matmul.  Axes that are cut or put together are fixed. */
+/* Rules of the operations that change shapes, and of matmul. */
 #include "ir/ir_check.h"
 
 #include <string.h>
@@ -29,33 +29,50 @@ static bool check_transpose(ir_check *c, const ir_op *op, ir_type want) {
     return ir_check_type_is(c, op, want);
 }
 
+/* Is the difference a size?  A function of the user's has to have a name for it, so that a call can check it. */
+static bool leaves(ir_check *c, const ir_sum *n, const ir_sum *less) {
+    ir_sum rest;
+    ir_dim d;
+    int64_t number;
+    if (!ir_sum_calc(IR_SUB, n, less, &rest))
+        return false;
+    if (!c->f->exported && !ir_sum_is_number(&rest, &number))
+        return true;
+    return ir_sum_find(c->f, &rest, &d);
+}
+
 static bool check_slice(ir_check *c, const ir_op *op, ir_type want) {
-    int64_t axis, begin = ir_int(op, IR_ATTR_BEGIN, 0);
+    int64_t axis;
+    ir_dim begin = ir_int(op, IR_ATTR_BEGIN, 0);
+    ir_sum n, m, from;
     if (!check_axis(c, op, &want, &axis))
         return false;
-    int64_t n = want.dim[axis], m = op->type.rank == want.rank ? op->type.dim[axis] : -1;
-    if (n < 0 || m < 0 || begin < 0 || begin > n - m)
-        return ir_check_fail(c, "elements %lld to %lld of an axis of %lld", (long long)begin, (long long)(begin + m),
-                             (long long)n);
-    want.dim[axis] = m;
+    if (op->type.rank != want.rank)
+        return ir_check_fail(c, "it has as many axes as its operand");
+    if (begin == IR_DIM_TILE || !ir_sum_of(c->f, want.dim[axis], &n) || !ir_sum_of(c->f, op->type.dim[axis], &m) ||
+        !ir_sum_of(c->f, begin, &from) || !ir_sum_calc(IR_ADD, &m, &from, &m) || !leaves(c, &n, &m))
+        return ir_check_fail(c, "it goes beyond the end of the axis, or what is left has no name");
+    want.dim[axis] = op->type.dim[axis];
     return ir_check_type_is(c, op, want);
 }
 
 static bool check_concat(ir_check *c, const ir_op *op, ir_type want) {
-    int64_t axis, sum = 0;
+    int64_t axis;
+    ir_sum sum = ir_sum_number(0), part;
     if (!check_axis(c, op, &want, &axis))
         return false;
     for (uint32_t i = 0; i < op->n_args; i++) {
         ir_type t = ir_check_arg(c, op, i)->type, like = want;
-        if (t.dtype != want.dtype || t.rank != want.rank || t.dim[axis] < 0 ||
-            __builtin_add_overflow(sum, t.dim[axis], &sum))
+        if (t.dtype != want.dtype || t.rank != want.rank || !ir_sum_of(c->f, t.dim[axis], &part) ||
+            !ir_sum_calc(IR_ADD, &sum, &part, &sum))
             return ir_check_fail(c, "operand %u cannot stand beside operand 0", i);
         like.dim[axis] = t.dim[axis];
         if (!ir_check_same_shape(c->f, &t, &like))
             return ir_check_fail(c, "operand %u has other axes than operand 0", i);
         want.space = t.space > want.space ? t.space : want.space;
     }
-    want.dim[axis] = sum;
+    if (!ir_sum_find(c->f, &sum, &want.dim[axis]))
+        return ir_check_fail(c, "the sum of the sizes has no name");
     return ir_check_type_is(c, op, want);
 }
 
@@ -64,8 +81,11 @@ static bool check_gather(ir_check *c, const ir_op *op, ir_type want) {
     int64_t axis;
     if (!check_axis(c, op, from, &axis))
         return false;
-    if (from->dim[axis] < 1 || !ir_dtype_is_int(at->dtype))
-        return ir_check_fail(c, "it takes numbers of elements of a fixed axis");
+    ir_sum n, one = ir_sum_number(1);
+    if (!ir_dtype_is_int(at->dtype))
+        return ir_check_fail(c, "it takes numbers of elements");
+    if (!ir_sum_of(c->f, from->dim[axis], &n) || !leaves(c, &n, &one))
+        return ir_check_fail(c, "the axis has no element, or its size less one has no name");
     if (from->rank - 1 + at->rank > IR_MAX_RANK)
         return ir_check_fail(c, "too many axes");
     want.rank = 0;
@@ -119,5 +139,6 @@ bool ir_check_shape_op(ir_check *c, const ir_op *op) {
                ir_check_type_is(c, op, want);
     if (op->type.dtype != want.dtype || op->type.space != want.space)
         return ir_check_fail(c, "it keeps element type and space");
-    return ir_same_elements(&want, &op->type) || ir_check_fail(c, "the shapes have different numbers of elements");
+    return ir_same_elements(c->f, &want, &op->type) ||
+           ir_check_fail(c, "the shapes have different numbers of elements");
 }

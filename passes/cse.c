@@ -23,6 +23,7 @@ typedef struct cse {
     uint32_t head[BUCKETS]; /* entry + 1; newest first, so leaving a region pops */
     entry *entries;
     size_t n, cap;
+    size_t barrier; /* in the region of a combine: entries before stand outside, and only uniform ones are seen there */
 } cse;
 
 static bool pure(const ir_func *f, const ir_op *op) {
@@ -72,7 +73,7 @@ static ir_id lookup(cse *s, ir_id id) {
     const ir_op *op = ir_at(s->f, id);
     uint32_t bucket = hash(s->f, op);
     for (uint32_t e = s->head[bucket]; e; e = s->entries[e - 1].next)
-        if (same(s->f, ir_at(s->f, s->entries[e - 1].id), op))
+        if (same(s->f, ir_at(s->f, s->entries[e - 1].id), op) && (e > s->barrier || op->type.space == IR_UNIFORM))
             return s->entries[e - 1].id;
     entry fresh = {id, s->head[bucket]};
     base_push(s->scratch, s->entries, s->n, s->cap, fresh);
@@ -89,8 +90,12 @@ static void region(cse *s, ir_region *r) {
         if (pure(s->f, op) && (s->map.to[id] = lookup(s, id)))
             continue;
         r->ops[kept++] = id;
+        size_t barrier = s->barrier;
+        if (op->code == IR_COMBINE)
+            s->barrier = s->n;
         if (op->region)
             region(s, op->region);
+        s->barrier = barrier;
     }
     r->n = kept;
     while (s->n > mark) {

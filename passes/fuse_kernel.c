@@ -112,8 +112,9 @@ static ir_id copy_op(maker *mk, const fuse_side *s, const ir_op *op, ir_id *map,
     ir_id id = ir_emit(&mk->b, op->code, t, args, op->n_args);
     ir_op *made = ir_at(mk->b.f, id);
     ir_copy_attrs(mk->b.m, op, made);
-    if (op->code == IR_DIMSIZE)
-        ir_set_int(mk->b.m, made, IR_ATTR_DIM, to_kernel(mk, s, ir_int(op, IR_ATTR_DIM, 0)));
+    ir_attr_key key;
+    if (pass_says_dim(op, &key))
+        ir_set_int(mk->b.m, made, key, to_kernel(mk, s, ir_int(op, key, 0)));
     if (op->region) {
         ir_region *outer = mk->b.r;
         mk->b.r = made->region = ir_region_new(mk->b.m);

@@ -92,6 +92,16 @@ static ir_id argument(const caller *c, grad_from from) {
     BASE_BUG("an argument from nowhere");
 }
 
+/* What a kernel made of k needs to know of the dimensions of k, and no operand shows. */
+static void name_dims(const caller *c, ir_op *op, const ir_func *made) {
+    ir_dim *known = base_arena_new_array(c->g->scratch, ir_dim, c->k->n_syms + 1);
+    base_str why = {0};
+    if (!ir_bind_call(c->g->f, c->call, c->k, known, &why) ||
+        !ir_name_dims(c->g->m, c->g->f, op, made, c->k, known, &why))
+        BASE_BUG("@%s: %s", made->name, base_str_text(&why));
+    base_str_fini(&why);
+}
+
 /* The results; NULL when there is no such kernel. */
 static ir_id *emit(const caller *c, const grad_kernel *k) {
     if (!k->f)
@@ -104,6 +114,7 @@ static ir_id *emit(const caller *c, const grad_kernel *k) {
     ir_op *op = ir_at(c->g->f, id);
     ir_set_word(c->g->m, op, IR_ATTR_CALLEE, k->f->name);
     ir_set_int(c->g->m, op, IR_ATTR_GRAPH, ir_int(c->call, IR_ATTR_GRAPH, -1));
+    name_dims(c, op, k->f);
     if (k->f->n_results == 1)
         op->type = result_type(c, op, k->f, 0);
     for (size_t i = 0; i < k->f->n_results; i++)

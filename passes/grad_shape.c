@@ -11,9 +11,18 @@ static ir_id with_axis(grad_sink *s, ir_opcode code, ir_type type, const ir_id *
     return id;
 }
 
+/* The verifier has seen that sizes of parts have names, or that they are sums of names that are sizes. */
+static ir_dim calc(grad_sink *s, ir_opcode code, ir_dim a, ir_dim b) {
+    ir_dim d;
+    if (!ir_dim_calc(s->b->m, s->b->f, code, a, b, &d))
+        BASE_BUG("@%s: a part of an axis is no size", s->b->f->name);
+    return d;
+}
+
 /* n elements along the axis, from `begin` on. */
-static ir_id part(grad_sink *s, ir_id v, int64_t axis, int64_t begin, ir_dim n) {
+static ir_id part(grad_sink *s, ir_id v, int64_t axis, ir_dim begin, ir_dim n) {
     ir_type t = type_of(s, v);
+    calc(s, IR_SUB, calc(s, IR_SUB, t.dim[axis], begin), n);
     t.dim[axis] = n;
     ir_id id = with_axis(s, IR_SLICE, t, &v, 1, axis);
     ir_set_int(s->b->m, ir_at(s->b->f, id), IR_ATTR_BEGIN, begin);
@@ -27,9 +36,10 @@ static ir_id zeros(grad_sink *s, ir_type t, int64_t axis, ir_dim n) {
 }
 
 static void slice_rule(grad_sink *s, const ir_op *op, ir_id ct) {
-    int64_t axis = ir_int(op, IR_ATTR_AXIS, 0), begin = ir_int(op, IR_ATTR_BEGIN, 0);
+    int64_t axis = ir_int(op, IR_ATTR_AXIS, 0);
+    ir_dim begin = ir_int(op, IR_ATTR_BEGIN, 0);
     ir_type to = type_of(s, op->args[0]);
-    ir_dim rest = to.dim[axis] - begin - op->type.dim[axis];
+    ir_dim rest = calc(s, IR_SUB, calc(s, IR_SUB, to.dim[axis], begin), op->type.dim[axis]);
     ir_id parts[3];
     size_t n = 0;
     to.space = type_of(s, ct).space;
@@ -43,12 +53,13 @@ static void slice_rule(grad_sink *s, const ir_op *op, ir_id ct) {
 }
 
 static void concat_rule(grad_sink *s, const ir_op *op, ir_id ct) {
-    int64_t axis = ir_int(op, IR_ATTR_AXIS, 0), begin = 0;
+    int64_t axis = ir_int(op, IR_ATTR_AXIS, 0);
+    ir_dim begin = 0;
     for (uint32_t i = 0; i < op->n_args; i++) {
         ir_dim n = type_of(s, op->args[i]).dim[axis];
         if (s->wanted(s->user, op->args[i]))
             s->add(s->user, op->args[i], op, part(s, ct, axis, begin, n));
-        begin += n;
+        begin = calc(s, IR_ADD, begin, n);
     }
 }
 
@@ -81,7 +92,9 @@ static void gather_rule(grad_sink *s, const ir_op *op, ir_id ct) {
     ir_type x = type_of(s, op->args[0]), numbers = type_of(s, op->args[1]), all = {.dtype = IR_I64, .rank = 1};
     uint32_t axis = (uint32_t)ir_int(op, IR_ATTR_AXIS, 0), after = x.rank - 1 - axis, q = numbers.rank;
     ir_id i = ir_emit_cast(b, IR_I64, op->args[1]);
-    i = grad_op2(b, IR_MIN, grad_op2(b, IR_MAX, i, ir_emit_i64(b, 0)), ir_emit_i64(b, x.dim[axis] - 1));
+    ir_id last = ir_dim_is_sym(x.dim[axis]) ? grad_op2(b, IR_SUB, ir_emit_dimsize(b, x.dim[axis]), ir_emit_i64(b, 1))
+                                            : ir_emit_i64(b, x.dim[axis] - 1);
+    i = grad_op2(b, IR_MIN, grad_op2(b, IR_MAX, i, ir_emit_i64(b, 0)), last);
     i = q ? grad_newaxis(b, i, mask(q, q + 1 + after)) : i;
     all.dim[0] = x.dim[axis];
     ir_id k = grad_newaxis(b, ir_emit(b, IR_IOTA, all, NULL, 0), mask(1, 1 + after));

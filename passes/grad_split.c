@@ -153,8 +153,9 @@ static ir_id copy_op(part *p, ir_id v) {
     ir_copy_attrs(p->b.m, op, ir_at(p->b.f, id));
     if (op->region)
         copy_region(p, id, op->region);
-    if (op->code == IR_DIMSIZE)
-        ir_set_int(p->b.m, ir_at(p->b.f, id), IR_ATTR_DIM, to_dim(p, ir_int(op, IR_ATTR_DIM, 0)));
+    ir_attr_key key;
+    if (pass_says_dim(op, &key))
+        ir_set_int(p->b.m, ir_at(p->b.f, id), key, to_dim(p, ir_int(op, key, 0)));
     return id;
 }
 

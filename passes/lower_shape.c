@@ -48,8 +48,10 @@ static ir_id gathered(lower *L, const ir_op *op, const ir_id *idx) {
     ir_id n = lower_eval(L, op->args[1], idx + axis);
     if (numbers->dtype != IR_I64)
         n = lower_pure1(L, IR_CAST, IR_I64, n);
-    n = lower_pure2(L, IR_MIN, IR_I64, lower_pure2(L, IR_MAX, IR_I64, n, lower_i64(L, 0)),
-                    lower_i64(L, from->dim[axis] - 1));
+    ir_dim size = from->dim[axis];
+    ir_id last = ir_dim_is_sym(size) ? lower_pure2(L, IR_SUB, IR_I64, lower_dim(L, size), lower_i64(L, 1))
+                                     : lower_i64(L, size - 1);
+    n = lower_pure2(L, IR_MIN, IR_I64, lower_pure2(L, IR_MAX, IR_I64, n, lower_i64(L, 0)), last);
     for (uint32_t i = 0; i < from->rank; i++)
         at[i] = i < axis ? idx[i] : i == axis ? n : idx[i + numbers->rank - 1];
     return lower_eval(L, op->args[0], at);
@@ -66,9 +68,10 @@ ir_id lower_view_element(lower *L, ir_id v, const ir_id *idx) {
     if (op->code == IR_GATHER)
         return gathered(L, op, idx);
     if (op->code == IR_SLICE) {
-        int64_t axis = ir_int(op, IR_ATTR_AXIS, 0), begin = ir_int(op, IR_ATTR_BEGIN, 0);
+        int64_t axis = ir_int(op, IR_ATTR_AXIS, 0);
+        ir_dim begin = ir_int(op, IR_ATTR_BEGIN, 0);
         if (begin)
-            at[axis] = add(L, idx[axis], lower_i64(L, begin));
+            at[axis] = add(L, idx[axis], lower_dim(L, begin));
     } else {
         const char *perm = ir_word(op, IR_ATTR_PERM);
         for (uint32_t i = 0; i < op->type.rank; i++)
@@ -104,9 +107,15 @@ static void close_to(lower *L, size_t n_scopes) {
         lower_close(L);
 }
 
+/* Where the next part begins: behind n more elements; 0: at the first. */
+static ir_id behind(lower *L, ir_id begin, ir_dim n) {
+    return n == 0 ? begin : begin ? add(L, begin, lower_dim(L, n)) : lower_dim(L, n);
+}
+
 static void fill_concat(const filling *fl) {
     lower *L = fl->L;
-    int64_t axis = ir_int(fl->op, IR_ATTR_AXIS, 0), begin = 0;
+    int64_t axis = ir_int(fl->op, IR_ATTR_AXIS, 0);
+    ir_id begin = 0;
     for (uint32_t i = 0; i < fl->op->n_args; i++) {
         const ir_type *t = type_of(L, fl->op->args[i]);
         size_t outer = L->n_scopes;
@@ -118,11 +127,11 @@ static void fill_concat(const filling *fl) {
             idx[k] = open_loop(L, t->dim[k], k == last);
         if (!lower_is_empty(t)) {
             ir_id value = lower_eval(L, fl->op->args[i], idx);
-            idx[axis] = begin ? add(L, idx[axis], lower_i64(L, begin)) : idx[axis];
+            idx[axis] = begin ? add(L, idx[axis], begin) : idx[axis];
             set_element(fl, idx, value);
         }
         close_to(L, outer);
-        begin += t->dim[axis];
+        begin = behind(L, begin, t->dim[axis]);
     }
 }
 
@@ -149,7 +158,7 @@ static void fill_cumsum(const filling *fl) {
 }
 
 /* acc[lane] += a[.., k] * b[k0 + k, f] for all k of one part of a; f is the axis of the tile */
-static void multiply_part(const filling *fl, ir_id part, int64_t k0, const ir_id *lead, ir_id acc) {
+static void multiply_part(const filling *fl, ir_id part, ir_id k0, const ir_id *lead, ir_id acc) {
     lower *L = fl->L;
     const ir_type *a = type_of(L, part), *b = type_of(L, fl->op->args[1]);
     ir_dtype t = fl->op->type.dtype;
@@ -159,7 +168,7 @@ static void multiply_part(const filling *fl, ir_id part, int64_t k0, const ir_id
     ir_id k = open_loop(L, a->dim[a->rank - 1], false);
     idx[a->rank - 1] = k;
     ir_id x = lower_whole_element(L, part, idx);
-    at[0] = k0 ? add(L, k, lower_i64(L, k0)) : k;
+    at[0] = k0 ? add(L, k, k0) : k;
     at[1] = lower_i64(L, 0);
     size_t n = b->dim[1] != 1;
     if (n) {
@@ -206,13 +215,13 @@ static void fill_matmul(const filling *fl) {
     ir_id tiles = f != 1 ? lower_top(L)->loop : 0;
     ir_id acc = lower_var(L, t->dtype, (ir_dim[]){IR_DIM_TILE}, f != 1, "acc");
     for_tile(fl, acc, idx, true);
-    int64_t begin = 0;
+    ir_id begin = 0;
     for (uint32_t i = 0; i < (parts ? a->n_args : 1); i++) {
         ir_id part = parts ? a->args[i] : fl->op->args[0];
         const ir_type *p = type_of(L, part);
         if (p->dim[p->rank - 1] != 0)
             multiply_part(fl, part, begin, idx, acc);
-        begin += p->dim[p->rank - 1];
+        begin = behind(L, begin, p->dim[p->rank - 1]);
     }
     for_tile(fl, acc, idx, false);
     close_to(L, outer);

@@ -130,6 +130,9 @@ static ir_id compute(maker *mk, ir_id v) {
     ir_id id = ir_emit(&mk->b, total ? IR_TOTAL : op->code, t, args, op->n_args);
     ir_op *made = ir_at(mk->b.f, id);
     ir_copy_attrs(mk->b.m, op, made);
+    ir_attr_key key;
+    if (pass_says_dim(op, &key))
+        ir_set_int(mk->b.m, made, key, to_kernel(mk, ir_int(op, key, 0)));
     if (total)
         ir_drop_attr(made, IR_ATTR_AXES);
     else

@@ -64,6 +64,11 @@ ir_type pass_type_drop_lead(const ir_type *t) {
     return out;
 }
 
+bool pass_says_dim(const ir_op *op, ir_attr_key *key) {
+    *key = op->code == IR_SLICE ? IR_ATTR_BEGIN : IR_ATTR_DIM;
+    return op->code == IR_SLICE || op->code == IR_DIMSIZE;
+}
+
 ir_dim pass_square_dim(const ir_func *f, ir_dim d) {
     if (!f->needs_square || !ir_dim_is_sym(d))
         return d;

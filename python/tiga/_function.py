@@ -68,6 +68,24 @@ class Code:
         self.name = self.info.source_name.decode(errors="replace")
 
 
+def _computed(dim):
+    return any(c in dim for c in "+-*")
+
+
+def _compute(dim, sizes):
+    """The value of "2*D+K"; None when it is no size, or one of the others is not known: the library says so."""
+    total = 0
+    for term in dim.replace("-", "+-").split("+"):
+        product = -1 if term.startswith("-") else 1
+        for factor in filter(None, term.lstrip("-").split("*")):
+            size = int(factor) if factor.isdigit() else sizes.get(factor)
+            if size is None:
+                return None
+            product *= size
+        total += product if term else 0
+    return total if total >= 0 else None
+
+
 class Function(_lib.extension.Call if _lib.extension else object):
     """A kernel or program; call it with a graph and its fields by name."""
 
@@ -120,6 +138,8 @@ class Function(_lib.extension.Call if _lib.extension else object):
     def _tell_extension(self):
         if (len(self._graphs) if self.is_program else 1) != 1:
             return  # it knows calls with one graph only
+        if any(_computed(name) for name in self._dims):
+            return  # and only sizes that arrays and graphs show
         graph = self._graphs[0].keyword if self.is_program else ""
         kinds = {f"{graph}.dst": 1, f"{graph}.src": 2, f"{graph}.edge": 3}
         fields = [tuple((f.keyword, f.cname, f.at, f.dtype.code, f.dtype.size, f.dtype.numpy_format, f.at in _AXES, f.shape)
@@ -279,6 +299,9 @@ class Function(_lib.extension.Call if _lib.extension else object):
             for n, size in zip(f.shape, v.shape[skip:]):
                 if n < 0 and dims[-1 - n] is None:
                     dims[-1 - n] = size
+        for i, name in enumerate(self._dims):
+            if _computed(name):
+                dims[i] = _compute(name, dict(zip(self._dims, dims)))
         return dims, csrs
 
     def _result_shape(self, f, dims, csrs):

@@ -25,6 +25,23 @@ class Outputs(CliTest):
         self.assertTrue(lib.weighted_sum)  # a plain C function over raw pointers
         self.assertIn("weighted_sum(", (self.dir / "m.h").read_text())
 
+    def test_computed_dimensions(self):
+        """A plain C function is not asked for what follows from its other arguments."""
+        self.write("d.tg", "kernel k[D, K](src x: f32[D + K], param w: f32[2 * D]) -> f32[K] {\n"
+                           "    return reduce sum(slice(src.x, D, D + K)) * sum(w)\n}\n")
+        self.ok(TIGAC, "d.tg", "-o", "d.so")
+        self.assertIn("k(const tiga_csr *graph, int64_t D, int64_t K, const float *x, const float *w, float *out)",
+                      (self.dir / "d.h").read_text())
+
+        class Csr(ctypes.Structure):
+            _fields_ = [("n_dst", ctypes.c_int64), ("n_src", ctypes.c_int64), ("n_edges", ctypes.c_int64),
+                        ("offsets", ctypes.c_void_p), ("sources", ctypes.c_void_p), ("source_bits", ctypes.c_int64)]
+        offsets, sources = (ctypes.c_int64 * 2)(0, 2), (ctypes.c_int32 * 2)(1, 0)
+        x, w, out = (ctypes.c_float * 6)(1, 2, 3, 10, 20, 30), (ctypes.c_float * 2)(1, 3), (ctypes.c_float * 2)()
+        g = Csr(1, 2, 2, ctypes.addressof(offsets), ctypes.addressof(sources), 32)
+        ctypes.CDLL(str(self.dir / "d.so")).k(ctypes.byref(g), ctypes.c_int64(1), ctypes.c_int64(2), x, w, out)
+        self.assertEqual(list(out), [88, 132])
+
     def test_so_needs_nothing_but_libc(self):
         for value, libm in (("src.x % 3", True), ("pow(src.x, exp(src.x))", False)):  # the second is our own
             self.write("f.tg", f"kernel k(src x: f32) -> f32 {{ return reduce sum({value}) }}\n")

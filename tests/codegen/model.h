@@ -20,7 +20,7 @@
 extern "C" {
 #endif
 
-#define TIGA_ABI_VERSION 3
+#define TIGA_ABI_VERSION 4
 
 /* Element types, the same numbers as in the compiler's type table. */
 enum {
@@ -132,7 +132,8 @@ typedef struct tiga_function_info {
     int32_t is_program;
     int32_t n_dims, n_params, n_results;
     const char *const *dims; /* names; "g.dst", "g.src", "g.edge" are sizes of the graph parameter g; in a kernel the
-                                graph has no name and they are ".dst", ".src", ".edge" when needed */
+                                graph has no name and they are ".dst", ".src", ".edge" when needed;
+                                "D+K", "2*F-1" are computed from the others, and at least 0 */
     const tiga_field_info *params; /* programs include the graph parameters; kernels do not */
     const tiga_field_info *results; /* `at` is TIGA_AT_DST or TIGA_AT_EDGE for kernels */
     int32_t needs_square; /* n_dst must equal n_src for every graph it uses */

@@ -75,6 +75,10 @@ bool diff_case_make(diff_case *c, const ir_module *m, const ir_func *f, const di
         int64_t size = graph_size(&g->data, f->syms[i]);
         c->dims[i] = size >= 0 ? size : choose_size(f->syms[i], &g->data, r);
     }
+    if (!ir_compute_dims(f, c->dims)) {
+        base_str_add(err, "the dimensions are no sizes");
+        return false;
+    }
     const ir_graph_data *graphs[DIFF_MAX_ARRAYS] = {0};
     for (size_t i = 0; i < f->n_params; i++) {
         if (f->params[i].role == IR_GRAPH_FIELD) {

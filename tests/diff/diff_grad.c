@@ -51,6 +51,8 @@ static void call_kernel(vjp *v, ir_id *results) {
     ir_id call = ir_emit(&v->b, IR_CALL, ir_scalar(IR_TUPLE), v->params, k->n_params);
     ir_set_word(v->m, ir_at(v->f, call), IR_ATTR_CALLEE, k->name);
     ir_set_int(v->m, ir_at(v->f, call), IR_ATTR_GRAPH, 0);
+    base_str why = {0};
+    if (!ir_name_dims(v->m, v->f, ir_at(v->f, call), k, NULL, NULL, &why)) BASE_BUG("%s", base_str_text(&why));
     for (size_t i = 0; i < k->n_results; i++) {
         ir_type t = in_program(v, &k->results[i].type, k->results[i].type.space == IR_EDGE ? "g.edge" : "g.dst");
         results[i] = call;
@@ -216,6 +218,7 @@ void diff_check_slopes(const ir_module *m, const ir_func *f, const diff_case *c,
         uint32_t sym;
         if (ir_sym_find(c->f, f->syms[i], &sym)) s.dims[i] = c->dims[sym];
     }
+    ir_compute_dims(f, s.dims);
     for (size_t i = 0; i < f->n_results; i++) { /* as a result that is no float has no cotangent: room for any */
         diff_case of_f = {.f = f, .graph = c->graph, .dims = s.dims};
         int64_t shape[7], n = 1;

@@ -27,6 +27,7 @@ static ir_dim constant_dim(diff_rng *r) {
 
 static ir_dim random_dim(gen *g, const char *symbol) {
     if (diff_chance(g->r, 50)) return constant_dim(g->r);
+    if (diff_chance(g->r, 30)) return ir_dim_sym(ir_sym(g->m, g->f, diff_chance(g->r, 50) ? "D+K" : "D+K+1"));
     return ir_dim_sym(ir_sym(g->m, g->f, symbol));
 }
 
@@ -63,6 +64,19 @@ static void add_field(gen *g, int i) {
     p.type = random_shape(g, random_dtype(g->r));
     if (p.role == IR_NODE) g->f->needs_square = true;
     base_push(g->m->arena, g->f->params, g->f->n_params, g->f->cap_params, p);
+}
+
+/* What open dimensions are computed from is shown too, by arrays that nobody needs. */
+static void add_shown_parts(gen *g) {
+    static const char *const parts[] = {"D", "K"};
+    for (int i = 0; i < 2; i++) {
+        uint32_t sym;
+        if (!ir_sym_find(g->f, parts[i], &sym)) continue;
+        ir_param p = {.name = i ? "shown_k" : "shown_d", .role = IR_PARAM_FIELD, .type = ir_scalar(IR_I64)};
+        p.type.rank = 1;
+        p.type.dim[0] = ir_dim_sym(sym);
+        base_push(g->m->arena, g->f->params, g->f->n_params, g->f->cap_params, p);
+    }
 }
 
 static void add_shown(gen *g) {
@@ -367,6 +381,7 @@ ir_func *diff_add_kernel(ir_module *m, const char *name, diff_rng *r) {
     int n_fields = 1 + (int)diff_below(r, 5), n_steps = 3 + (int)diff_below(r, 12);
     for (int i = 0; i < n_fields; i++) add_field(&g, i);
     for (size_t i = 0; i < g.f->n_params; i++) read_field(&g, i);
+    add_shown_parts(&g);
     add_constant(&g);
     for (int i = 0; i < n_steps; i++) grow(&g);
     add_results(&g);

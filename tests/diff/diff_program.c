@@ -163,6 +163,8 @@ static void add_call(gen *g, const ir_func *callee) {
     ir_id call = ir_emit(&g->b, IR_CALL, many ? (ir_type){.dtype = IR_TUPLE} : results[0], args, callee->n_params);
     ir_set_word(g->m, ir_at(g->f, call), IR_ATTR_CALLEE, callee->name);
     ir_set_int(g->m, ir_at(g->f, call), IR_ATTR_GRAPH, 0);
+    base_str why = {0};
+    if (!ir_name_dims(g->m, g->f, ir_at(g->f, call), callee, NULL, NULL, &why)) BASE_BUG("%s", base_str_text(&why));
     if (callee->needs_square) g->f->needs_square = true;
     for (size_t i = 0; many && i < callee->n_results; i++) {
         ir_id get = ir_emit1(&g->b, IR_GET, results[i], call);

@@ -10,12 +10,30 @@ static ir_id op_like(diff_gen *g, ir_opcode code, ir_type type, const ir_id *arg
     return id;
 }
 
+/* Where an open axis is cut: at an end, or where it is put together. */
+static ir_dim open_place(diff_gen *g, ir_dim n) {
+    ir_dim at[] = {0, n, n, n}, rest;
+    for (int i = 2; i < 4; i++) {
+        uint32_t sym;
+        if (ir_sym_find(g->f, i == 2 ? "D" : "K", &sym) && ir_dim_calc(g->m, g->f, IR_SUB, n, ir_dim_sym(sym), &rest))
+            at[i] = ir_dim_sym(sym);
+    }
+    return at[diff_below(g->r, 4)];
+}
+
+/* Is there always one? */
+static bool has_element(diff_gen *g, ir_dim n) {
+    ir_dim rest;
+    return !ir_dim_is_sym(n) ? n >= 1 : !strcmp(g->f->syms[ir_dim_sym_index(n)], "D+K+1") &&
+                                            ir_dim_calc(g->m, g->f, IR_SUB, n, 1, &rest);
+}
+
 /* Both parts of an axis that is cut, perhaps the other way round, joined again. */
 static ir_id cut_and_join(diff_gen *g, ir_id v, ir_type t, uint32_t axis) {
-    int64_t n = t.dim[axis], at = diff_below(g->r, n + 1);
+    ir_dim n = t.dim[axis], at = ir_dim_is_sym(n) ? open_place(g, n) : diff_below(g->r, n + 1);
     ir_type first = t, rest = t;
     first.dim[axis] = at;
-    rest.dim[axis] = n - at;
+    if (!ir_dim_calc(g->m, g->f, IR_SUB, n, at, &rest.dim[axis])) return v;
     ir_id parts[2] = {op_like(g, IR_SLICE, first, &v, 1, IR_ATTR_AXIS, axis),
                       op_like(g, IR_SLICE, rest, &v, 1, IR_ATTR_AXIS, axis)};
     ir_set_int(g->m, ir_at(g->f, parts[0]), IR_ATTR_BEGIN, 0);
@@ -104,8 +122,8 @@ ir_id diff_shape_op(diff_gen *g, ir_id v) {
     bool adds = ir_eval_defined(IR_ADD, t.dtype);
     if (k < 20 && adds) return op_like(g, IR_CUMSUM, t, &v, 1, IR_ATTR_AXIS, axis);
     if (k < 40 && adds) return multiplied(g, v, t);
-    if (k < 60 && t.dim[axis] >= 1) return cut_and_join(g, v, t, axis);
-    if (k < 75 && t.dim[axis] >= 1) return gather(g, v, t, axis);
+    if (k < 60 && t.dim[axis] != 0) return cut_and_join(g, v, t, axis);
+    if (k < 75 && has_element(g, t.dim[axis])) return gather(g, v, t, axis);
     if (k < 88 && t.rank <= 3) return turned(g, v, t);
     return flattened(g, v, t);
 }

@@ -119,6 +119,7 @@ static void fill(suite *s, const ir_param *p, void *data, int64_t n) {
 static function prepare(suite *s, const ir_func *f, const ir_graph_data *g) {
     function x = {.f = f};
     for (uint32_t i = 0; i < f->n_syms; i++) x.dims[i] = size_of_dim(f, g, i);
+    ir_compute_dims(f, x.dims);
     for (size_t i = 0; i < f->n_params + f->n_results; i++) {
         bool result = i >= f->n_params;
         const ir_param *p = result ? &f->results[i - f->n_params] : &f->params[i];

@@ -53,6 +53,10 @@ kernel scaled(src x: f32, param a: f32, param k: i64, param on: bool) -> f32 {
     return select(on, a * f32(k), 0) * reduce sum(src.x)
 }
 kernel mixed[F](src x: f32[F], param w: f32[F]) -> f32[F] { return reduce sum(w * src.x) }
+kernel side[D, K](src x: f32[D], dst y: f32[K]) -> f32[D + K + 1] { return concat(reduce sum(src.x), dst.y, 1) }
+kernel cut[D, K](src z: f32[D + K], param t: f32[D, K]) -> (a: f32[D], b: f32[K - 1]) {
+    return (a = reduce sum(slice(src.z, 0, D)), b = slice(reduce sum(slice(src.z, D, D + K)), 1, K))
+}
 kernel difference(node u: f32) -> edge f32 { return src.u - dst.u }
 kernel row_and_edge(src x: f32, edge w: f32) -> (s: f32, lambda: f32) {
     return (s = reduce sum(edge.w), lambda = reduce sum(src.x))

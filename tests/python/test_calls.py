@@ -116,6 +116,17 @@ export vjp turn(z, a)
         y = module().mixed(triangle(), x=[[1, 0], [0, 1], [1, 1]], w=[2, 3])
         self.assertEqual(y, [[4, 3], [0, 3], [2, 3]])
 
+    def test_sizes_that_follow_from_others(self):
+        z, t = [[1, 10, 20], [2, 30, 40], [3, 50, 60]], [[0, 0]]
+        s = module().side(triangle(), x=[[1, 1], [2, 2], [3, 3]], y=[[7], [8], [9]])
+        self.assertEqual([row[2:] for row in s], [[7, 1], [8, 1], [9, 1]])
+        a, b = module().cut(triangle(), z=z, t=t)
+        self.assertEqual((a, [len(row) for row in b]), ([[5], [1], [3]], [1, 1, 1]))
+        for t, words in [([[0, 0, 0]], r"cut: dimension D\+K is 4, but 'z' has 3; D = 1, K = 3"),
+                         ([[], [], []], r"cut: K-1 cannot be -1; D = 3, K = 0")]:
+            with self.assertRaisesRegex((TypeError, ValueError), words):
+                module().cut(triangle(), z=z, t=t)
+
     def test_results_per_edge(self):
         self.assertEqual(module().difference(triangle(), u=X), [0, 2, 0, -2, -1])
 

@@ -140,3 +140,34 @@ Test(edit_distance, counts_single_changes) {
     a[299] = b[299] = 0;
     cr_assert_eq(base_edit_distance(a, b), 63);
 }
+
+/* ---- sizes computed from others ---- */
+static int64_t three_or_five(const void *user, const char *name, size_t length) {
+    (void)user;
+    return length == 1 && *name == 'D' ? 3 : length == 2 && !memcmp(name, "K2", 2) ? 5 : -1;
+}
+
+Test(size, sums_of_products_have_values) {
+    static const struct {
+        const char *text;
+        int64_t want;
+    } right[] = {{"D", 3}, {"D+K2", 8}, {"2*D*K2-4", 26}, {"D-K2", -2}, {"-D+4", 1}, {"7", 7}, {"D*D*D*D*D*D", 729}};
+    static const char *const wrong[] = {"X",
+                                        "D+",
+                                        "D++D",
+                                        "*D",
+                                        "D*",
+                                        "D*D*D*D*D*D*D",
+                                        "K2+K",
+                                        "D+-K2",
+                                        "+-",
+                                        "9223372036854775808",
+                                        "9223372036854775807+D"};
+    int64_t v;
+    for (size_t i = 0; i < sizeof right / sizeof *right; i++)
+        cr_expect(base_size_eval(right[i].text, three_or_five, NULL, &v) && v == right[i].want, "%s is %lld",
+                  right[i].text, (long long)v);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        cr_expect(!base_size_eval(wrong[i], three_or_five, NULL, &v), "%s", wrong[i]);
+    cr_expect(base_size_is_computed("D+K2") && base_size_is_computed("2*D") && !base_size_is_computed("g.dst"));
+}

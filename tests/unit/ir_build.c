@@ -152,3 +152,63 @@ Test(build, loops_walk_and_clone) {
     cr_assert(ir_has_effect(ir_at(f, loop)));
     cr_assert_not(ir_has_effect(ir_at(f, sum)));
 }
+
+/* ---- dimensions computed from others ---- */
+static const char *named(const ir_func *f, ir_dim d) {
+    return ir_dim_is_sym(d) ? f->syms[ir_dim_sym_index(d)] : "a number";
+}
+
+Test(sums, equal_dimensions_are_one_symbol) {
+    base_arena *a = base_arena_new();
+    ir_module *m = ir_module_new(a, "m", NULL);
+    ir_func *f = ir_func_new(m, "f", IR_LEVEL_KERNEL);
+    ir_dim k = ir_dim_sym(ir_sym(m, f, "K")), d = ir_dim_sym(ir_sym(m, f, "D")), x, y, z;
+    cr_assert(ir_dim_calc(m, f, IR_ADD, k, d, &x) && ir_dim_calc(m, f, IR_ADD, d, k, &y));
+    cr_expect(x == y && !strcmp(named(f, x), "D+K"), "%s", named(f, x));
+    cr_assert(ir_dim_calc(m, f, IR_SUB, x, d, &y) && y == k);
+    cr_assert(ir_dim_calc(m, f, IR_SUB, x, x, &y) && y == 0);
+    cr_assert(ir_dim_calc(m, f, IR_MUL, x, x, &y) && ir_dim_calc(m, f, IR_SUB, y, 3, &z));
+    cr_expect_str_eq(named(f, z), "D*D+2*D*K+K*K-3");
+    cr_assert(ir_dim_calc(m, f, IR_SUB, 7, d, &y));
+    cr_expect_str_eq(named(f, y), "7-D");
+    cr_expect(!ir_dim_calc(m, f, IR_SUB, 2, 3, &y), "less than nothing");
+
+    cr_assert(ir_dim_calc(m, f, IR_SUB, 0, d, &y) == false, "-D is no size");
+    for (uint32_t i = 0; i < f->n_syms; i++)
+        cr_expect(!ir_sym_is_computed(f->syms[i]) || ir_sum_is_canonical(f, i), "%s", f->syms[i]);
+    int64_t sizes[16] = {5, 3};
+    cr_expect(!ir_compute_dims(f, (int64_t[16]){9, 9}), "7-D is -2");
+    cr_assert(ir_compute_dims(f, sizes));
+    cr_expect_eq(sizes[ir_dim_sym_index(x)], 8);
+    cr_expect_eq(sizes[ir_dim_sym_index(z)], 61);
+    base_arena_free(a);
+}
+
+Test(sums, what_is_too_long_is_refused) {
+    base_arena *a = base_arena_new();
+    ir_module *m = ir_module_new(a, "m", NULL);
+    ir_func *f = ir_func_new(m, "f", IR_LEVEL_KERNEL);
+    ir_dim d = ir_dim_sym(ir_sym(m, f, "D")), x = d, sum = 0;
+    int n = 1;
+    while (n < 100 && ir_dim_calc(m, f, IR_MUL, x, d, &x))
+        n++;
+    cr_expect_eq(n, BASE_SIZE_NAMES);
+    for (n = 0; n < 100; n++)
+        if (!ir_dim_calc(m, f, IR_ADD, sum, ir_dim_sym(ir_sym(m, f, base_arena_printf(a, "N%d", n))), &sum))
+            break;
+    cr_expect_eq(n, IR_SUM_TERMS);
+    cr_assert(ir_dim_calc(m, f, IR_MUL, d, INT64_MAX, &x));
+    cr_expect(!ir_dim_calc(m, f, IR_MUL, x, 2, &x), "a factor beyond 2^63");
+    base_arena_free(a);
+}
+
+Test(sums, reshape_keeps_products) {
+    base_arena *a = base_arena_new();
+    ir_module *m = ir_module_new(a, "m", NULL);
+    ir_func *f = ir_func_new(m, "f", IR_LEVEL_KERNEL);
+    ir_dim h = ir_dim_sym(ir_sym(m, f, "H")), k = ir_dim_sym(ir_sym(m, f, "K")), hk;
+    cr_assert(ir_dim_calc(m, f, IR_MUL, h, k, &hk));
+    ir_type two = {.rank = 2, .dim = {h, k}}, one = {.rank = 1, .dim = {hk}}, other = {.rank = 2, .dim = {h, h}};
+    cr_expect(ir_same_elements(f, &two, &one) && !ir_same_elements(f, &other, &one));
+    base_arena_free(a);
+}

@@ -54,6 +54,7 @@ static inline int64_t *sizes_of(base_arena *a, const ir_func *f, const ir_graph_
     int64_t *dims = base_arena_new_array(a, int64_t, f->n_syms + 1);
     for (size_t i = 0; i < f->n_syms; i++)
         dims[i] = size_of_symbol(f->syms[i], g);
+    cr_assert(ir_compute_dims(f, dims));
     return dims;
 }
 
