@@ -30,7 +30,7 @@ class Outputs(CliTest):
         self.write("d.tg", "kernel k[D, K](src x: f32[D + K], param w: f32[2 * D]) -> f32[K] {\n"
                            "    return reduce sum(slice(src.x, D, D + K)) * sum(w)\n}\n")
         self.ok(TIGAC, "d.tg", "-o", "d.so")
-        self.assertIn("k(const tiga_csr *graph, int64_t D, int64_t K, const float *x, const float *w, float *out)",
+        self.assertIn("k(const tiga_csr *graph, int64_t D, int64_t K, const float *x, const float *w, float *out, void *scratch)",
                       (self.dir / "d.h").read_text())
 
         class Csr(ctypes.Structure):
@@ -39,7 +39,11 @@ class Outputs(CliTest):
         offsets, sources = (ctypes.c_int64 * 2)(0, 2), (ctypes.c_int32 * 2)(1, 0)
         x, w, out = (ctypes.c_float * 6)(1, 2, 3, 10, 20, 30), (ctypes.c_float * 2)(1, 3), (ctypes.c_float * 2)()
         g = Csr(1, 2, 2, ctypes.addressof(offsets), ctypes.addressof(sources), 32)
-        ctypes.CDLL(str(self.dir / "d.so")).k(ctypes.byref(g), ctypes.c_int64(1), ctypes.c_int64(2), x, w, out)
+        lib, sizes = ctypes.CDLL(str(self.dir / "d.so")), (ctypes.c_int64(1), ctypes.c_int64(2))
+        lib.k_scratch.restype = ctypes.c_int64
+        scratch = ctypes.create_string_buffer(lib.k_scratch(ctypes.byref(g), *sizes) + 64)
+        at = (ctypes.addressof(scratch) + 63) // 64 * 64
+        lib.k(ctypes.byref(g), *sizes, x, w, out, ctypes.c_void_p(at))
         self.assertEqual(list(out), [88, 132])
 
     def test_so_needs_nothing_but_libc(self):

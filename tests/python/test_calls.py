@@ -121,7 +121,7 @@ export vjp turn(z, a)
         s = module().side(triangle(), x=[[1, 1], [2, 2], [3, 3]], y=[[7], [8], [9]])
         self.assertEqual([row[2:] for row in s], [[7, 1], [8, 1], [9, 1]])
         a, b = module().cut(triangle(), z=z, t=t)
-        self.assertEqual((a, [len(row) for row in b]), ([[5], [1], [3]], [1, 1, 1]))
+        self.assertEqual((a, [len(row) for row in b]), ([[4], [2], [3]], [1, 1, 1]))
         for t, words in [([[0, 0, 0]], r"cut: dimension D\+K is 4, but 'z' has 3; D = 1, K = 3"),
                          ([[], [], []], r"cut: K-1 cannot be -1; D = 3, K = 0")]:
             with self.assertRaisesRegex((TypeError, ValueError), words):
