@@ -255,15 +255,16 @@ static bool has_room(tiga_tensors *ts, int64_t n_bytes) {
     return status == TIGA_OK && (r.budget[TIGA_TIER_HOST] < 0 || n_bytes <= r.budget[TIGA_TIER_HOST] - live);
 }
 
-/* Two or more parameters that are on disk are read side by side, when all that the run needs will fit: a budget that
- * is too small must not find half of them on their way. */
+/* Two or more large parameters that are on disk are read side by side, when all that the run needs will fit: a budget that
+ * is too small must not find half of them on their way.  Below that another thread costs more than it hides. */
 static void read_ahead(const tensor_plan *p) {
+    enum { LARGE = 8 << 20 };
     int64_t need = 0;
     size_t n_away = 0;
     for (size_t i = 0; i < p->params.n; i++) {
         const tiga_tensor *x = p->params.v[i];
         bool away = is_away(x);
-        n_away += away;
+        n_away += away && x->buffer->bytes >= LARGE;
         need += away ? x->buffer->bytes : 0;
         need += x->literal ? 0 : tiga_tensor_size(x) * tiga_dtype_bytes(x->dtype); /* it may have to be packed */
     }
@@ -272,7 +273,8 @@ static void read_ahead(const tensor_plan *p) {
     if (n_away < 2 || !has_room(p->ts, need))
         return;
     for (size_t i = 0; i < p->params.n; i++)
-        if (is_away(p->params.v[i])) /* what fails, fails again when it is pinned */
+        if (is_away(p->params.v[i]) &&
+            p->params.v[i]->buffer->bytes >= LARGE) /* what fails, fails again when it is pinned */
             (void)tiga_buffer_prefetch(p->ts->ctx, p->params.v[i]->buffer->managed, NULL);
 }
 

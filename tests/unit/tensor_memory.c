@@ -375,6 +375,29 @@ Test(tensor_memory, kept_memory_is_within_the_budget) {
     cr_assert_eq(tiga_tensors_get_counters(h->ts).kept_bytes, 0);
 }
 
+Test(tensor_memory, large_arguments_are_read_side_by_side) {
+    enum { N = 3 };
+    int64_t n = (9 << 20) / 4, fits = (N + 1) * (10 << 20);
+    tiga_tensor *xs[N], *sum, *y[2];
+    float value[2];
+    for (int tight = 0; tight < 2; tight++) {
+        tiga_execution *run = scope(tight ? N * (9 << 20) + (1 << 20) : fits + N * (9 << 20), -1, 0);
+        for (int i = 0; i < N; i++) {
+            OK(tiga_tensor_rand(h->ts, TIGA_F32, 1, &n, (uint64_t)i, &xs[i]));
+            OK(tiga_tensor_spill(xs[i]));
+        }
+        y[0] = op2(h, "add", xs[0], xs[1]);
+        y[1] = op2(h, "add", y[0], xs[2]);
+        sum = fold(h, "sum", y[1], TIGA_ALL_AXES, 0);
+        OK(tiga_tensor_copy_to(sum, &value[tight], 4));
+        tiga_memory_report r = report(run);
+        cr_assert(r.restores == N && r.live[TIGA_TIER_DISK] == 0 && r.live[TIGA_TIER_HOST] == N * (9 << 20) + 4);
+        FREE(xs[0], xs[1], xs[2], y[0], y[1], sum);
+        end_scope(run);
+    }
+    cr_assert_eq(value[0], value[1]);
+}
+
 /* Code counts where it is asked for; what a cache alone holds goes first, then what the tensors know. */
 Test(tensor_memory, code_in_a_budget) {
     tiga_execution_options o = tiga_execution_defaults();
