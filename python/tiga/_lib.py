@@ -3,10 +3,13 @@
 The structures follow include/tiga/*.h field by field; a test compiles a C program to compare sizes and offsets.
 """
 import ctypes as C
+import functools
 import importlib.machinery
 import importlib.util
+import itertools
 import os
 import sys
+import weakref
 from pathlib import Path
 
 VERSION = "0.1.0"  # of the package; the library must have the same
@@ -178,19 +181,33 @@ extension = _open_extension()
 
 
 class _Owner:
-    """What the extension's Owner is; a signal that arrives in __del__ is lost."""
-    __slots__ = ("_handle", "_free")
+    """What the extension's Owner is.  A signal whose handler raises in __del__, or in anything written in Python that runs as
+    an object dies, is lost; so a weak reference calls the library, and nothing on that way is Python."""
+    __slots__ = ("__weakref__",)
 
-    def __init__(self, handle, free):
-        self._handle, self._free = handle, free
 
-    def __del__(self):
-        self._free(self._handle)
+class _Last(weakref.ref):
+    """Is passed to `free` after the handle; ctypes makes a zero of it, which no function of C looks at."""
+    __slots__ = ()
+    _as_parameter_ = 0
+
+
+_lasts, _numbers = {}, itertools.count(1)  # what waits for owners to die, and now and then some that have done so
+
+
+def _own(handle, free):
+    number, owner = next(_numbers), _Owner()
+    _lasts[number] = _Last(owner, functools.partial(free, handle))
+    if number % 256 == 0:
+        for old, last in list(_lasts.items()):
+            if last() is None:
+                _lasts.pop(old, None)
+    return owner
 
 
 def own(handle, free):
     """An object that lets go of the address `handle` with the function `free` of a library when nobody needs it."""
-    return extension.Owner(handle, C.cast(free, C.c_void_p).value) if extension else _Owner(handle, free)
+    return extension.Owner(handle, C.cast(free, C.c_void_p).value) if extension else _own(handle, free)
 
 
 def library_path():

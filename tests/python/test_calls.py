@@ -210,6 +210,41 @@ class Sizes(unittest.TestCase):
         self.assertEqual(module().plain_sum(g, x=X, w=W), Y)
 
 
+class Dimensions(unittest.TestCase):
+    """What sizes of results are taken from."""
+    def solve(self, f, graphs, **given):
+        dims, csrs = f._solve(graphs, f._take_arrays(given))
+        return dict(zip(f._dims, dims)), [f._result_shape(r, dims, csrs) for r in f.results]
+
+    def test_several_graphs(self):
+        a, b = triangle(), tg.Graph.from_csr([0, 1], [4], 5)
+        known, shapes = self.solve(module().on_two, [a, b], x=X, y=[1, 2, 3, 4, 5])
+        sizes = {"a.dst": 3, "a.src": 3, "a.edge": 5, "b.dst": 1, "b.src": 5, "b.edge": 1}
+        self.assertEqual(known, {name: sizes[name] for name in known})
+        self.assertEqual(shapes, [(3,), (1,)])
+        known, shapes = self.solve(module().on_two, [b, a], x=[1, 2, 3, 4, 5], y=X)
+        self.assertEqual((known.get("a.src"), shapes), (5, [(1,), (3,)]))
+
+    def test_features(self):
+        f = module().mixed
+        self.assertEqual(self.solve(f, [triangle()], x=[[1, 2]] * 3, w=[1, 2])[1], [(3, 2)])
+        self.assertEqual(self.solve(f, [triangle()], x=[[]] * 3, w=[])[1], [(3, 0)])
+        self.assertEqual(self.solve(module().fixed, [triangle()], x=[[1, 2, 3]] * 3)[1], [(3, 3)])
+        self.assertEqual(self.solve(module().difference, [triangle()], u=X)[1], [(5,)])
+        self.assertEqual(self.solve(module().total, [triangle()], x=X)[1], [(), (3,)])
+
+    def test_what_is_not_known_is_left_to_the_library(self):
+        f = module().mixed
+        dims, csrs = f._solve([triangle()], [])
+        self.assertEqual((dict(zip(f._dims, dims))["F"], f._result_shape(f.results[0], dims, csrs)), (None, None))
+
+    def test_the_first_counts_and_the_library_compares(self):
+        f, wrong = module().mixed, dict(x=[[1, 2]] * 3, w=[1, 2, 3])
+        self.assertEqual(self.solve(f, [triangle()], **wrong)[1], [(3, 2)])
+        with self.assertRaisesRegex(ValueError, "mixed: argument 'w'.*F"):
+            f(triangle(), **wrong)
+
+
 class Out(unittest.TestCase):
     def test_memory_of_the_caller(self):
         out = f32([0, 0, 0])

@@ -74,6 +74,41 @@ print(stopped)
 """)
         self.assertEqual(out, "400\n", err)
 
+    def test_no_signal_is_lost_where_objects_die(self):
+        out, err = child("""
+def handler(*a): raise KeyboardInterrupt
+signal.signal(signal.SIGALRM, handler)
+stopped = 0
+for k in range(100):
+    dying = [tg.Graph.from_csr([0, 1], [0]) for _ in range(60)]
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 1e-6 + k % 20 * 2e-6)
+        dying = None
+        for _ in range(100): time.sleep(0.01)
+    except KeyboardInterrupt:
+        stopped += 1
+print(stopped)
+""")
+        self.assertEqual((out, err), ("100\n", ""))
+
+    def test_what_dies_is_freed(self):
+        out, err = child("""
+import gc
+from array import array
+def resident():
+    with open("/proc/self/statm") as f: return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+offsets, sources = array("q", range(0, 1600001, 8)), array("i", [0]) * 1600000
+begin = resident()
+for k in range(60):
+    loop = [tg.Graph.from_csr(offsets, sources, copy=True)]
+    loop.append(loop)  # found by the garbage collector
+    one = tg.Graph.from_csr(offsets, sources, copy=True)
+    if k % 10 == 9: gc.collect()
+grown = resident() - begin
+print("kept", grown < 300e6 or grown)  # 120 of 8 MB
+""")
+        self.assertEqual(out, "kept True\n", err)
+
     def test_nothing_is_lost_that_a_call_made(self):
         """A handler raises as the call ends: what it made has no owner, and is freed."""
         out, err = child("""
