@@ -388,16 +388,17 @@ tiga_status tiga_tensor_grad(tiga_tensor *loss, tiga_tensor *const *wrt, int n, 
     return status;
 }
 
-tiga_status tiga_tensor_watch(tiga_tensor *x, tiga_tensor **out) {
+/* The value of x without what it came from. */
+static tiga_status anew(tiga_tensor *x, bool watched, const char *who, tiga_tensor **out) {
     if (out)
         *out = NULL;
-    tiga_tensors *ts = out ? tensor_home_of(&x, 1, "tiga_tensor_watch") : NULL;
+    tiga_tensors *ts = out ? tensor_home_of(&x, 1, who) : NULL;
     if (!ts)
         return TIGA_E_ARGUMENT;
     if (x->weak) {
         tiga_tensor *settled;
         tiga_status settling = tensor_settle(x, &settled);
-        return settling == TIGA_OK ? tensor_give(tiga_tensor_watch(settled, out), settled) : settling;
+        return settling == TIGA_OK ? tensor_give(anew(settled, watched, who, out), settled) : settling;
     }
     tiga_status status = tensor_compute(&x, 1);
     if (status != TIGA_OK)
@@ -412,8 +413,14 @@ tiga_status tiga_tensor_watch(tiga_tensor *x, tiga_tensor **out) {
     v->value = x->value;
     v->stretch = x->stretch;
     v->buffer = x->buffer ? tensor_buffer_retain(x->buffer) : NULL;
-    v->watched = true;
+    v->watched = watched;
     v->how.how = TIGA_TENSOR_VIEW;
     *out = v;
     return TIGA_OK;
 }
+
+tiga_status tiga_tensor_watch(tiga_tensor *x, tiga_tensor **out) { return anew(x, true, "tiga_tensor_watch", out); }
+
+tiga_status tiga_tensor_forget(tiga_tensor *x, tiga_tensor **out) { return anew(x, false, "tiga_tensor_forget", out); }
+
+int tiga_tensor_is_watched(const tiga_tensor *x) { return x && x->watched; }

@@ -137,6 +137,10 @@ TIGA_API tiga_status tiga_tensor_gather(tiga_tensor *x, tiga_tensor *index, int 
  * tensor of the same value, without a history, whose descendants remember theirs.
  * E_TYPE no path from the loss to wrt[i], or no floats; with missing_is_zero it is 0 instead (floats only). */
 TIGA_API tiga_status tiga_tensor_watch(tiga_tensor *x, tiga_tensor **out);
+/* The same value without a history, whose descendants remember none: what goes from one step of a training to the next. */
+TIGA_API tiga_status tiga_tensor_forget(tiga_tensor *x, tiga_tensor **out);
+TIGA_API int
+tiga_tensor_is_watched(const tiga_tensor *x); /* 1: made by tiga_tensor_watch, or from something that was */
 TIGA_API tiga_status tiga_tensor_grad(tiga_tensor *loss, tiga_tensor *const *wrt, int n, int missing_is_zero,
                                       tiga_tensor **out);
 

@@ -36,9 +36,7 @@ def _plain(value):
 def leaf(x, requires_grad):
     if not requires_grad:
         return x
-    y = Tensor._take(_tensors.make("tiga_tensor_watch", x._handle))
-    y._leaf = True
-    return y
+    return x._anew("tiga_tensor_watch")
 
 
 _WHAT = _arrays.What("tensor: the value", "value")

@@ -161,7 +161,7 @@ class Tensor(_lib.extension.TensorBase if _lib.extension else _Base):
 
     Made by tiga.tensor, zeros, ones, full, arange, rand, from_numpy, from_dlpack, load.
     """
-    __slots__ = ("_leaf", "__weakref__")
+    __slots__ = ("__weakref__",)
     __array_ufunc__ = None  # numpy's operators leave it to ours
     __array_priority__ = 1000
 
@@ -194,8 +194,17 @@ class Tensor(_lib.extension.TensorBase if _lib.extension else _Base):
 
     @property
     def requires_grad(self):
-        """Whether gradients with respect to it were asked for when it was made."""
-        return getattr(self, "_leaf", False)
+        """Whether it, or something that it is computed from, was made with requires_grad=True."""
+        return bool(_tensors.get("tiga_tensor_is_watched", self._handle))
+
+    def detach(self):
+        """The same value without a history: what goes from one step of a training to the next.  It is computed now."""
+        return self._anew("tiga_tensor_forget")
+
+    def _anew(self, function):
+        out = C.c_void_p()
+        _tensors.run(function, self._handle, C.byref(out), made=(out,))
+        return Tensor._take(out.value)
 
     @property
     def execution(self):

@@ -71,6 +71,8 @@ _PROTOTYPES = {
     "tiga_tensor_stack": (_i, [_p, _i, _i, _out]),
     "tiga_tensor_gather": (_i, [_p, _p, _i, _out]),
     "tiga_tensor_watch": (_i, [_p, _out]),
+    "tiga_tensor_forget": (_i, [_p, _out]),
+    "tiga_tensor_is_watched": (_i, [_p]),
     "tiga_tensor_grad": (_i, [_p, _p, _i, _i, _p]),
     "tiga_tensor_call": (_i, [_p, _p, _s, _p, _i, C.POINTER(Binding), _i, C.POINTER(Binding), _i]),
     "tiga_tensor_realize": (_i, [_p, _i]),

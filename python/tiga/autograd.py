@@ -6,6 +6,7 @@
 """
 import ctypes as C
 import functools
+import threading
 
 from . import _tensor, _tensors
 from ._create import leaf as _leaf
@@ -33,22 +34,39 @@ def grad(loss, wrt, *, zero_unused=False):
     return result if several else result[0]
 
 
-def value_and_grad(function, argnums=0):
+_depth = threading.local()  # how many value_and_grad are under way on this thread
+
+
+def value_and_grad(function, argnums=0, *, zero_unused=False):
     """A function that gives (value, gradient): that of function, which gives one number, with respect to its positional
-    argument argnums, or (for a tuple of numbers) a tuple of gradients."""
+    argument argnums, or (for a tuple of numbers) a tuple of gradients.
+
+    Both are computed together and come without a history, so that the next step begins anew; but where one value_and_grad stands
+    inside of another, or an argument has requires_grad, they can be differentiated again.
+    """
     several = isinstance(argnums, (tuple, list))
     numbers = tuple(argnums) if several else (argnums,)
 
     @functools.wraps(function)
     def both(*args, **kwargs):
-        args = list(args)
+        args, keep = list(args), getattr(_depth, "n", 0) > 0
         for n in numbers:
             if not 0 <= n < len(args):
                 raise TypeError(f"value_and_grad: there is no positional argument {n}")
-            args[n] = _leaf(_tensor.operand(args[n]), True)
-        value = function(*args, **kwargs)
+            x = _tensor.operand(args[n])
+            keep |= x.requires_grad
+            args[n] = x if x.requires_grad else _leaf(x, True)
+        _depth.n = getattr(_depth, "n", 0) + 1
+        try:
+            value = function(*args, **kwargs)
+        finally:
+            _depth.n -= 1
         if not isinstance(value, _tensor.Tensor):
             raise TypeError(f"value_and_grad: the function gives a {type(value).__name__}; it must give a tensor")
-        gradients = grad(value, [args[n] for n in numbers], zero_unused=True)
+        gradients = grad(value, [args[n] for n in numbers], zero_unused=zero_unused)
+        if not keep:
+            together = [value, *gradients]
+            _tensors.run("tiga_tensor_realize", _tensors.handles(together), len(together))
+            value, *gradients = [t.detach() for t in together]
         return value, tuple(gradients) if several else gradients[0]
     return both

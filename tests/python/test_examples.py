@@ -36,6 +36,11 @@ class Examples(unittest.TestCase):
         out = self.run_example("pagerank.py").splitlines()
         self.assertEqual((len(out), out[0].split()[1]), (10, "libc6"))
 
+    def test_tensor_training(self):
+        out = self.run_example("tensor_training.py").splitlines()
+        self.assertLess(float(out[3].split()[-1]), 0.1 * float(out[0].split()[-1]))
+        self.assertGreaterEqual(int(out[-1].split()[0]), 30)
+
     def test_hierarchical_memory(self):
         out = self.run_example("../hierarchical_memory.py").splitlines()
         self.assertEqual(out[0], "[0.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0]")

@@ -190,6 +190,46 @@ class Plain(unittest.TestCase):
         with self.assertRaises(TypeError):
             tg.autograd.value_and_grad(lambda x: 3.0)(1.0)
 
+    def test_value_and_grad_keeps_no_history(self):
+        from tiga import _tensors
+        live = lambda: _tensors.home().lib.tiga_tensors_get_counters(_tensors.home().pointer).live_bytes
+        step = tg.autograd.value_and_grad(lambda w: (w * w).sum())
+        w = tg.tensor([1.] * 1000)
+        before = live()
+        for _ in range(20):
+            value, slope = step(w)
+            w = w - 0.1 * slope
+        w.realize()
+        self.assertLessEqual(live(), before + 20000)
+        self.assertFalse(value.requires_grad or slope.requires_grad or w.requires_grad)
+        unused = tg.autograd.value_and_grad(lambda a, b: a * 2, (0, 1))
+        with self.assertRaises(ValueError):
+            unused(1.0, 2.0)
+        value, (a, b) = tg.autograd.value_and_grad(lambda a, b: a * 2, (0, 1), zero_unused=True)(1.0, 2.0)
+        self.assertEqual((a.item(), b.item()), (2.0, 0.0))
+
+    def test_value_and_grad_of_itself(self):
+        inner = tg.autograd.value_and_grad(lambda x: (x ** 3).sum())
+        value, g = tg.autograd.value_and_grad(lambda x: inner(x)[1].sum())(tg.tensor([1., 2.]))
+        self.assertEqual((value.item(), g.tolist()), (15.0, [6.0, 12.0]))
+        # one that is only near: a step of a training inside of a function of its rate
+        def after(rate):
+            w = tg.tensor([3.])
+            _, slope = tg.autograd.value_and_grad(lambda w: (w * w).sum())(w)
+            return ((w - rate * slope) ** 2).sum()
+        value, g = tg.autograd.value_and_grad(after)(0.25)
+        self.assertAlmostEqual(g.item(), 2 * (3 - 0.25 * 6) * -6, places=4)
+
+    def test_detach(self):
+        x = tg.tensor([1., 2.], requires_grad=True)
+        y = x * 2
+        self.assertTrue(y.requires_grad)
+        d = y.detach()
+        self.assertEqual((d.requires_grad, d.tolist(), d.shape), (False, [2.0, 4.0], (2,)))
+        with self.assertRaises(ValueError):
+            tg.autograd.grad((d * x).sum(), y)
+        self.assertEqual(tg.autograd.grad((d * x).sum(), x).tolist(), [2.0, 4.0])
+
     def test_training_looks_on_the_way(self):
         w, losses = tg.tensor([0., 0.]), []
         x, y = tg.tensor([[1., 0.], [0., 1.], [1., 1.]]), tg.tensor([1., 2., 3.])

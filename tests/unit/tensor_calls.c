@@ -118,3 +118,28 @@ Test(tensor_calls, refused) {
     FAILS(tiga_tensor_grad(loss, &plain, 1, 0, &d), TIGA_E_TYPE, "tiga_tensor_watch");
     FREE(loss, out.tensor, x, plain);
 }
+
+/* A chain of steps that forget keeps nothing but the last value. */
+Test(tensor_calls, forgotten) {
+    tiga_tensor *x, *w, *d, *next, *loss;
+    OK(three((double[]){1, 2, 3}, &x));
+    for (int i = 0; i < 20; i++) {
+        OK(tiga_tensor_watch(x, &w));
+        cr_assert(tiga_tensor_is_watched(w));
+        next = op2(h, "mul", w, w);
+        OK(tiga_tensor_fold(next, "sum", TIGA_ALL_AXES, 0, &loss));
+        OK(tiga_tensor_grad(loss, &w, 1, 0, &d));
+        FREE(next);
+        next = op2(h, "sub", w, d);
+        cr_assert(tiga_tensor_is_watched(next));
+        FREE(x, w, d, loss);
+        OK(tiga_tensor_forget(next, &x));
+        cr_assert(!tiga_tensor_is_watched(x));
+        FREE(next);
+        cr_assert_eq(tiga_tensors_get_counters(h->ts).live_bytes, 24);
+    }
+    double v[3];
+    OK(tiga_tensor_copy_to(x, v, sizeof v));
+    cr_assert(v[0] == 1 && v[1] == 2 && v[2] == 3); /* x - 2x twenty times */
+    FREE(x);
+}
