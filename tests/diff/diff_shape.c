@@ -13,7 +13,7 @@ static ir_id op_like(diff_gen *g, ir_opcode code, ir_type type, const ir_id *arg
 /* Where an open axis is cut: at an end, or where it is put together. */
 static ir_dim open_place(diff_gen *g, ir_dim n) {
     ir_dim at[] = {0, n, n, n}, rest;
-    for (int i = 2; i < 4; i++) {
+    for (int i = 2; i < 4 && !strncmp(g->f->syms[ir_dim_sym_index(n)], "D+K", 3); i++) {
         uint32_t sym;
         if (ir_sym_find(g->f, i == 2 ? "D" : "K", &sym) && ir_dim_calc(g->m, g->f, IR_SUB, n, ir_dim_sym(sym), &rest))
             at[i] = ir_dim_sym(sym);
