@@ -182,6 +182,7 @@ struct fe_decl {
     bool bad;         /* something is wrong with its head or its body: uses are silent */
     bool open;        /* fn, program: being looked at just now */
     bool ordered;     /* program: stands in the list of fe_context */
+    bool of_export;   /* program: made by `export vjp`, has no text of its own */
     fe_name *name;
     base_span span; /* of the name */
     const char *signature;

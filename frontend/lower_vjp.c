@@ -1,5 +1,6 @@
 /* export vjp f(x, w): the program f_vjp, which takes what f takes and a cotangent for each float result, and returns the
- * gradients with respect to x and w.  Its body is a call of f (or f's own body) and one `grad`. */
+ * gradients with respect to x and w.  Its body is a call of f (or f's own body) and one `grad`.  f may be such a program
+ * itself, whichever of the two exports comes first. */
 #include "frontend/fe.h"
 
 #include <string.h>
@@ -118,6 +119,26 @@ static void finish(vjp *v, const ir_id *outputs, size_t n, const ir_id *params) 
     v->f->signature = signature(v);
 }
 
+/* What an export of the program itself asks for. */
+static void declare(fe_decl *made, fe_context *c, ir_func *f) {
+    made->func = f;
+    made->of_export = true;
+    made->n_params = f->n_params;
+    made->params = base_arena_new_array(c->arena, fe_param, f->n_params + 1);
+    made->n_results = f->n_results;
+    made->results = base_arena_new_array(c->arena, fe_result, f->n_results + 1);
+    for (size_t i = 0; i < f->n_params; i++) {
+        const ir_param *p = &f->params[i];
+        made->params[i] = (fe_param){.name = fe_intern(c, p->name, strlen(p->name)),
+                                     .span = p->span,
+                                     .role = FE_TOK_PARAM,
+                                     .is_graph = p->role == IR_GRAPH_FIELD};
+    }
+    for (size_t i = 0; i < f->n_results; i++)
+        made->results[i] = (fe_result){.name = fe_intern(c, f->results[i].name, strlen(f->results[i].name)),
+                                       .span = f->results[i].span};
+}
+
 /* ---- of a kernel ---- */
 static const char *graph_name(const vjp *v) {
     const ir_func *k = v->d->func;
@@ -214,6 +235,10 @@ static fe_decl *program_again(fe_context *c, const fe_decl *d, fe_name *name) {
     size_t n = c->diags->n, n_gradients = c->n_gradients;
     *again = *d;
     again->name = name;
+    if (d->of_export) {
+        again->func = ir_func_clone(c->module, d->func, name->text);
+        return again;
+    }
     again->func = NULL;
     fe_lower_program(c, again);
     c->diags->n = n; /* its warnings were given before */
@@ -250,9 +275,21 @@ static void lower_export(fe_context *c, const fe_export *e) {
         program_vjp(&v);
     else
         kernel_vjp(&v);
+    declare(made, c, v.f);
 }
 
+/* One of k_vjp may stand before that of k, which makes it. */
 void fe_lower_exports(fe_context *c) {
-    for (size_t i = 0; i < c->n_exports; i++)
-        lower_export(c, &c->exports[i]);
+    bool *done = base_arena_new_array(c->arena, bool, c->n_exports + 1);
+    for (bool waits = true, any = true; waits;) {
+        waits = any; /* a round in which nothing was made: what is left gets its error */
+        bool made = false;
+        for (size_t i = 0; i < c->n_exports; i++) {
+            if (done[i] || (any && !c->exports[i].name->decl))
+                continue;
+            lower_export(c, &c->exports[i]);
+            done[i] = made = true;
+        }
+        any = made && any;
+    }
 }
