@@ -171,6 +171,17 @@ bool fe_dim_of(fe_lower *l, const fe_dim *d, ir_dim *out) {
 }
 
 /* ---- types ------------------------------------------------------------------------------------------------------- */
+static const char *known_types(const fe_lower *l) {
+    const char *text = "types are";
+    for (int k = 0; k < IR_DTYPE_COUNT; k++)
+        text = base_arena_printf(l->c->arena, "%s%s %s", text,
+                                 k == 0                    ? ""
+                                 : k == IR_DTYPE_COUNT - 1 ? " and"
+                                                           : ",",
+                                 ir_dtype_text((ir_dtype)k));
+    return text;
+}
+
 bool fe_dtype_of(fe_lower *l, const fe_type *t, ir_dtype *out) {
     const char *text = t->dtype->text;
     if (ir_dtype_from_text(text, strlen(text), out))
@@ -182,7 +193,7 @@ bool fe_dtype_of(fe_lower *l, const fe_type *t, ir_dtype *out) {
     if (fe_nearest_get(&near))
         fe_label(l->c, d, "did you mean '%s'?", fe_nearest_get(&near));
     else
-        fe_label(l->c, d, strcmp(text, "T") == 0 ? "only a fn is generic" : "types are f32, f64, i32, i64 and bool");
+        fe_label(l->c, d, "%s", strcmp(text, "T") == 0 ? "only a fn is generic" : known_types(l));
     return false;
 }
 

@@ -92,8 +92,26 @@ fe_name *fe_expect_name(fe_parser *p, const char *what, base_span *span) {
     return NULL;
 }
 
+static const fe_tok_kind DECLS[] = {FE_TOK_KERNEL, FE_TOK_PROGRAM, FE_TOK_FN, FE_TOK_REDUCER, FE_TOK_EXPORT};
+enum { N_DECLS = sizeof DECLS / sizeof DECLS[0] };
+
 static bool begins_decl(fe_tok_kind k) {
-    return k == FE_TOK_KERNEL || k == FE_TOK_PROGRAM || k == FE_TOK_FN || k == FE_TOK_REDUCER || k == FE_TOK_EXPORT;
+    bool found = false;
+    for (int i = 0; i < N_DECLS; i++)
+        found |= DECLS[i] == k;
+    return found;
+}
+
+/* "kernel, program, fn, reducer or export" */
+static const char *decl_words(fe_parser *p) {
+    const char *text = "";
+    for (int i = 0; i < N_DECLS; i++)
+        text = base_arena_printf(p->c->arena, "%s%s%s", text,
+                                 i == 0             ? ""
+                                 : i == N_DECLS - 1 ? " or "
+                                                    : ", ",
+                                 fe_tok_text(DECLS[i]));
+    return text;
 }
 
 static bool at_decl(const fe_parser *p) {
@@ -622,7 +640,7 @@ static void parse_top(fe_parser *p) {
     case FE_TOK_BAD:
         break;
     default:
-        fe_fail(p, FE_E0108, t->span, "expected kernel, program, fn or reducer, found %s", found(p));
+        fe_fail(p, FE_E0108, t->span, "expected %s, found %s", decl_words(p), found(p));
     }
 }
 
