@@ -82,6 +82,16 @@ static tiga_status fail_shape(hr_frame *f, const tiga_field_info *field, const t
     return status;
 }
 
+static tiga_status fail_size(hr_frame *f, const tiga_field_info *field, const tiga_array *a, bool result) {
+    base_str given = {0};
+    rt_shape_text(&given, a->dtype, a->rank, a->shape);
+    tiga_status status =
+        rt_fail(f->ctx, TIGA_E_TYPE, "%s: %s '%s' (%s): %s has more bytes than a size can tell", f->fn->name,
+                result ? "result" : "argument", field->name, field->text, base_str_text(&given));
+    base_str_fini(&given);
+    return status;
+}
+
 /* ---- checks ---- */
 tiga_status hr_check_array(hr_frame *f, const tiga_field_info *field, const tiga_array *a, bool result) {
     const char *what = result ? "result" : "argument";
@@ -99,7 +109,7 @@ tiga_status hr_check_array(hr_frame *f, const tiga_field_info *field, const tiga
         }
     }
     if (!rt_shape_bytes(a->dtype, a->rank, a->shape, &n_bytes))
-        return fail_shape(f, field, a, result);
+        return fail_size(f, field, a, result);
     if (n_bytes > 0 && !a->data)
         return rt_fail(f->ctx, TIGA_E_ARGUMENT, "%s: %s '%s' has no data", f->fn->name, what, field->name);
     int32_t part = a->dtype == TIGA_C64 ? 4 : a->dtype == TIGA_C128 ? 8 : tiga_dtype_bytes(a->dtype);

@@ -53,8 +53,10 @@ static tiga_status fail_shape(tiga_context *ctx, const char *who, int32_t dtype,
         return rt_fail(ctx, TIGA_E_ARGUMENT, "%s: %d is not an element type", who, dtype);
     if (rank < 0 || rank > 7)
         return rt_fail(ctx, TIGA_E_ARGUMENT, "%s: rank %d is not in 0 .. 7", who, rank);
+    if (rank > 0 && !shape)
+        return rt_fail(ctx, TIGA_E_ARGUMENT, "%s: shape is NULL", who);
     base_str s = {0};
-    rt_shape_text(&s, dtype, shape ? rank : 0, shape);
+    rt_shape_text(&s, dtype, rank, shape);
     tiga_status status =
         rt_fail(ctx, TIGA_E_ARGUMENT, "%s: %s is not a shape that fits into memory", who, base_str_text(&s));
     base_str_fini(&s);

@@ -132,6 +132,7 @@ static tiga_status set_dtype(tiga_context *ctx, const char *name, const char *de
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         if (strcmp(kind, known[i].descr) == 0) {
             h->dtype = known[i].dtype;
+            h->is_uint16 = kind[0] == 'u' && h->dtype == TIGA_BF16;
             h->unit_bytes = tiga_dtype_bytes(h->dtype);
             return big ? rt_fail(ctx, TIGA_E_TYPE,
                                  "%s: big-endian elements ('%s') are not supported; convert with "

@@ -75,7 +75,7 @@ static bool read_in_place(tiga_context *ctx, zip_t *z, zip_int64_t index, const 
                         : NULL;
     int64_t n = f ? zip_fread(f, first, sizeof first) : 0, n_bytes;
     bool plain = n > 0 && rt_npy_parse(NULL, base_str_text(&m->name), first, n, &h) == TIGA_OK && h.rank == 1 &&
-                 (integers ? h.dtype == TIGA_I32 || h.dtype == TIGA_I64 : h.dtype > TIGA_BOOL) &&
+                 (integers ? h.dtype == TIGA_I32 || h.dtype == TIGA_I64 : h.dtype > TIGA_BOOL && !h.is_uint16) &&
                  rt_shape_bytes(h.dtype, 1, h.shape, &n_bytes) && h.data_at <= n && n - h.data_at <= n_bytes &&
                  (zip_uint64_t)n_bytes == st.size - (zip_uint64_t)h.data_at;
     if (plain && (*status = tiga_array_new(ctx, h.dtype, 1, h.shape, out)) == TIGA_OK) {
@@ -132,6 +132,19 @@ static tiga_status check_format(tiga_context *ctx, const char *path, const membe
     return TIGA_OK;
 }
 
+/* SciPy knows no bf16: uint16 in a matrix are whole numbers.  They become i32, which holds them all. */
+static tiga_status widen_uint16(tiga_context *ctx, tiga_array *a) {
+    const uint16_t *from = a->data;
+    tiga_array wide = {0};
+    tiga_status status = tiga_array_new(ctx, TIGA_I32, a->rank, a->shape, &wide);
+    if (status == TIGA_OK)
+        for (int64_t i = 0; i < a->shape[0]; i++)
+            ((int32_t *)wide.data)[i] = from[i];
+    tiga_array_free(a);
+    *a = wide;
+    return status;
+}
+
 /* Says what is wrong, or reads what is only unusual. */
 static tiga_status read_by_way(tiga_context *ctx, zip_t *z, zip_int64_t index, bool integers, member *m,
                                tiga_array *out) {
@@ -142,7 +155,9 @@ static tiga_status read_by_way(tiga_context *ctx, zip_t *z, zip_int64_t index, b
     bool integer = status == TIGA_OK && (m->header.dtype == TIGA_I32 || m->header.dtype == TIGA_I64);
     if (status == TIGA_OK && (m->header.rank != 1 || (integers && !integer)))
         status = rt_fail(ctx, TIGA_E_TYPE, "%s: must be a vector%s", name, integers ? " of int32 or int64" : "");
-    return status == TIGA_OK ? rt_npy_data(ctx, name, m->bytes, m->n, &m->header, out) : status;
+    if (status == TIGA_OK)
+        status = rt_npy_data(ctx, name, m->bytes, m->n, &m->header, out);
+    return status == TIGA_OK && m->header.is_uint16 ? widen_uint16(ctx, out) : status;
 }
 
 /* A vector of the archive; integers: of int32 or int64 only. */

@@ -7,7 +7,7 @@
 typedef struct output {
     rt_zip_member members[RT_ZIP_MEMBERS];
     int n_members;
-    tiga_array offsets, sources, ones, edges; /* made for writing */
+    tiga_array offsets, sources, values, edges; /* made for writing */
     int64_t figures[RT_FIGURES];
 } output;
 
@@ -60,15 +60,17 @@ static tiga_status add_relation(tiga_context *ctx, const tiga_csr *c, output *o)
 }
 
 static tiga_status add_values(tiga_context *ctx, const tiga_csr *c, const tiga_array *values, output *o) {
+    tiga_status status = TIGA_OK;
     if (!values) {
-        tiga_status status = tiga_array_new(ctx, TIGA_F32, 1, &c->n_edges, &o->ones);
-        if (status != TIGA_OK)
-            return status;
-        for (int64_t i = 0; i < c->n_edges; i++)
-            ((float *)o->ones.data)[i] = 1.0F;
+        status = tiga_array_new(ctx, TIGA_F32, 1, &c->n_edges, &o->values);
+        for (int64_t i = 0; i < c->n_edges && status == TIGA_OK; i++)
+            ((float *)o->values.data)[i] = 1.0F;
+    } else if (values->dtype == TIGA_BF16) { /* SciPy has no bf16, f32 holds it exactly */
+        status = rt_array_convert(ctx, values, TIGA_F32, &o->values);
     }
-    add(o, "data.npy", values ? values : &o->ones);
-    return TIGA_OK;
+    if (status == TIGA_OK)
+        add(o, "data.npy", values && values->dtype != TIGA_BF16 ? values : &o->values);
+    return status;
 }
 
 static tiga_status add_snapshot(tiga_context *ctx, tiga_graph *g, output *o) {
@@ -139,7 +141,7 @@ static tiga_status write_graph(tiga_context *ctx, const char *who, const char *p
         base_str_fini(&o.members[i].head);
     tiga_array_free(&o.offsets);
     tiga_array_free(&o.sources);
-    tiga_array_free(&o.ones);
+    tiga_array_free(&o.values);
     tiga_array_free(&o.edges);
     return status;
 }

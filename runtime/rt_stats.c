@@ -1,5 +1,6 @@
 /* Figures of a graph, computed once.  A duplicate is an edge whose source came before in its row: each thread marks the
- * sources it has seen with the number of the row. */
+ * sources it has seen with the number of the row, in an array of all sources or, where that is smaller, in a hash table with
+ * room for the longest row twice. */
 #include "runtime/runtime.h"
 
 #include <string.h>
@@ -50,12 +51,31 @@ tiga_status rt_stats_of_rows(tiga_context *ctx, const char *where, const tiga_cs
 typedef struct tally {
     const tiga_csr *csr;
     int64_t n_tasks, mark_bits;
-    void *marks; /* [threads][n_src]: row + 1 of the last visit */
+    void *marks; /* [threads][n_src]: row + 1 of the last visit; or the tables */
+    int64_t slots; /* of a table, a power of 2; 0: no tables */
     _Atomic int64_t self_loops, duplicates;
 } tally;
 
+typedef struct slot { /* row: + 1 of whose source it is; that of an earlier row is free */
+    int64_t row, source;
+} slot;
+
+static bool visit_table(const tally *w, int thread, int64_t row, int64_t source) {
+    slot *table = (slot *)w->marks + thread * w->slots;
+    uint64_t mask = (uint64_t)w->slots - 1, at = (uint64_t)source * 0x9e3779b97f4a7c15U >> 20 & mask;
+    while (table[at].row == row + 1) {
+        if (table[at].source == source)
+            return true;
+        at = (at + 1) & mask;
+    }
+    table[at] = (slot){row + 1, source};
+    return false;
+}
+
 /* true: this source was marked by this row before */
 static inline bool visit(const tally *w, int thread, int64_t row, int64_t source) {
+    if (w->slots)
+        return visit_table(w, thread, row, source);
     int64_t at = thread * w->csr->n_src + source;
     if (w->mark_bits == 32) {
         uint32_t *mark = (uint32_t *)w->marks + at, old = *mark;
@@ -86,13 +106,21 @@ static void tally_task(void *arg, int64_t task, int thread) {
 static tiga_status compute(tiga_context *ctx, tiga_graph *g) {
     const tiga_csr *c = &g->csr;
     tally w = {.csr = c, .n_tasks = rt_n_tasks(c->n_dst, 1 << 12), .mark_bits = c->n_dst < UINT32_MAX ? 32 : 64};
-    int threads = ctx->threads; /* marks may take as much memory as the graph, not more, beyond one thread */
-    while (threads > 1 && c->n_src > (c->n_edges + c->n_dst) / threads)
-        threads--;
     tiga_graph_stats stats;
     tiga_status status = rt_stats_of_rows(ctx, "tiga_graph_get_stats", c, &stats);
-    if (status == TIGA_OK)
-        status = rt_mem_take(ctx, threads * c->n_src, w.mark_bits / 8, true, "counting duplicate edges", &w.marks);
+    if (status != TIGA_OK)
+        return status;
+    int64_t each = c->n_src, unit = w.mark_bits / 8, slots = 2;
+    while (slots < 2 * stats.max_degree)
+        slots *= 2;
+    if (slots < each / (int64_t)sizeof(slot) * unit) {
+        each = w.slots = slots;
+        unit = sizeof(slot);
+    }
+    int threads = ctx->threads; /* marks may take as much memory as the graph, not more, beyond one thread */
+    while (threads > 1 && each * unit / 4 > (c->n_edges + c->n_dst) / threads)
+        threads--;
+    status = rt_mem_take(ctx, threads * each, unit, true, "counting duplicate edges", &w.marks);
     if (status == TIGA_OK && !rt_parallel_for(ctx, threads, w.n_tasks, tally_task, &w))
         status = rt_fail(ctx, TIGA_E_INTERRUPTED, "tiga_graph_get_stats: interrupted");
     rt_mem_free(w.marks);

@@ -125,6 +125,7 @@ typedef struct rt_npy_header {
     int32_t rank;
     int64_t shape[7];
     bool fortran;
+    bool is_uint16; /* the bits of bf16 in an array of ours, counts in files of others */
     int64_t text_width, unit_bytes; /* bytes of one element */
     int64_t data_at; /* offset of the data in the file */
 } rt_npy_header;

@@ -123,8 +123,8 @@ TIGA_API tiga_status tiga_graph_get_stats(tiga_context *ctx, tiga_graph *g, tiga
  *   npz            row i holds the sources of destination i.  What tiga_graph_write_snapshot added is used after every
  *                  number of it was compared with the relation: E_FORMAT, E_RANGE, E_TYPE when it is not that of the graph.
  * Values of the file, if any, become *values (values may be NULL), one per edge in the order of the graph: i64 for whole
- * numbers and f64 for others in text, the element type of the file in .npz; data is NULL when the file has none.  Free
- * with tiga_array_free, change the type with tiga_array_convert.
+ * numbers and f64 for others in text, the element type of the file in .npz, but i32 of uint16, which are whole numbers there; data is NULL when
+ * the file has none.  Free with tiga_array_free, change the type with tiga_array_convert.
  * E_FILE cannot read; E_FORMAT, E_RANGE, E_TYPE the file is wrong, with `path:line: what: 'text'`; E_UNSUPPORTED complex,
  * hermitian, dense, csc ...; E_MEMORY; E_INTERRUPTED. */
 typedef struct tiga_graph_file_options {
@@ -137,7 +137,7 @@ typedef struct tiga_graph_file_options {
 TIGA_API tiga_status tiga_graph_read(tiga_context *ctx, const char *path, const tiga_graph_file_options *options,
                                      tiga_graph **out, tiga_array *values);
 TIGA_API tiga_status tiga_graph_write_npz(tiga_context *ctx, const char *path, tiga_graph *g,
-                                          const tiga_array *values); /* NULL: f32 ones are written */
+                                          const tiga_array *values); /* NULL: f32 ones are written; bf16 as f32 */
 /* The same file, which SciPy reads too, with four more members: the transposed relation and the statistics of g, made
  * now if g does not have them.  A graph read from it has both from the beginning. */
 TIGA_API tiga_status tiga_graph_write_snapshot(tiga_context *ctx, const char *path, tiga_graph *g,

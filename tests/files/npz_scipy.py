@@ -88,6 +88,16 @@ with tempfile.TemporaryDirectory() as folder:
                     tiga.tiga_graph_free(g)
                     count += 1
 
+    # whole numbers of 16 bits are numbers, not the bits of bf16
+    for compressed in (False, True):
+        a = sp.csr_matrix(np.array([[0, 1, 2], [3, 0, 0], [0, 500, 65535]], np.uint16))
+        sp.save_npz(path, a, compressed=compressed)
+        g, b, got = read(path)
+        assert got == np.int32
+        same(a, b)
+        tiga.tiga_graph_free(g)
+        count += 1
+
     # Matrix Market as SciPy writes it, plain and gzipped; SciPy sums duplicates, so there are none here
     for symmetry in ("general", "symmetric", "skew-symmetric"):
         a = sp.random(50, 50, density=0.1, random_state=3, format="csr")

@@ -381,6 +381,9 @@ Test(call, types_and_sizes) {
     x.rank = 1;
     FAILS(CALL(), TIGA_E_TYPE, "expected f32[n_src = 4, F], got f32[4]");
     x.rank = 2;
+    x.shape[1] = INT64_MAX;
+    FAILS(CALL(), TIGA_E_TYPE, "f32[4, 9223372036854775807] has more bytes than a size can tell");
+    x.shape[1] = F;
     bias.shape[1] = 3;
     FAILS(CALL(), TIGA_E_TYPE,
           "argument 'bias' (dst bias: f32[F]): expected f32[n_dst = 3, F = 2], got f32[3, 3]; F is that of 'x'");

@@ -110,6 +110,7 @@ Test(array, conversion) {
     cr_assert_eq(((int32_t *)out.data)[2], -3);
     cr_assert_eq(((int32_t *)out.data)[0], (1 << 24) + 1);
     tiga_array_free(&out);
+    FAILS(tiga_array_new(ctx, TIGA_F32, 1, NULL, &out), TIGA_E_ARGUMENT, "shape is NULL");
     FAILS(tiga_array_convert(ctx, NULL, TIGA_I32, &out), TIGA_E_ARGUMENT, "NULL");
 }
 

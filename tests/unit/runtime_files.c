@@ -246,6 +246,23 @@ Test(files, npz_round_trip) {
     tiga_graph_free(g);
 }
 
+/* SciPy has no bf16; its bits would be whole numbers there. */
+Test(files, npz_of_bf16_is_f32) {
+    tiga_graph *g, *h;
+    tiga_array v, w;
+    int64_t n = 4;
+    cr_assert_eq(tiga_graph_local(ctx, 2, 2, &g), TIGA_OK);
+    cr_assert_eq(tiga_array_new(ctx, TIGA_BF16, 1, &n, &v), TIGA_OK);
+    memcpy(v.data, (uint16_t[]){0x3f80, 0x4000, 0xc040, 0x0001}, 8);
+    cr_assert_eq(tiga_graph_write_npz(ctx, path, g, &v), TIGA_OK);
+    cr_assert_eq(tiga_graph_read(ctx, path, NULL, &h, &w), TIGA_OK, "%s", tiga_error_text(ctx));
+    cr_assert(w.dtype == TIGA_F32 && !memcmp(w.data, (float[]){1, 2, -3, 0x1p-133F}, 16));
+    tiga_array_free(&v);
+    tiga_array_free(&w);
+    tiga_graph_free(g);
+    tiga_graph_free(h);
+}
+
 Test(files, npz_writing_fails_cleanly) {
     tiga_graph *g;
     tiga_array bad = {0};

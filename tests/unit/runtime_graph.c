@@ -180,6 +180,30 @@ Test(graph, figures) {
     tiga_graph_free(g);
 }
 
+/* More sources than there is memory for, and tables of every size beside a plain count. */
+Test(graph, duplicates_of_few_edges_among_many_sources) {
+    int64_t dst[300], src[300], wide = ((int64_t)1 << 40) + 1;
+    uint64_t state = 7;
+    for (int round = 0; round < 60; round++) {
+        int64_t n = round * 5, rows = 1 + round % 7, twice = 0;
+        for (int64_t i = 0; i < n; i++) {
+            state = state * 6364136223846793005U + 1442695040888963407U;
+            dst[i] = (int64_t)(state >> 33) % rows;
+            src[i] = (int64_t)(state >> 40) % (1 + round) * (round % 2 ? 1 : (int64_t)1 << 33);
+            bool before = false;
+            for (int64_t k = 0; k < i; k++)
+                before |= dst[k] == dst[i] && src[k] == src[i];
+            twice += before;
+        }
+        tiga_graph *g;
+        tiga_graph_stats s;
+        cr_assert_eq(tiga_graph_from_coo(ctx, rows, round % 2 ? 1 + round : wide, n, dst, src, &g), TIGA_OK);
+        cr_assert_eq(tiga_graph_get_stats(ctx, g, &s), TIGA_OK, "%s", tiga_error_text(ctx));
+        cr_assert_eq(s.duplicate_edges, twice, "round %d", round);
+        tiga_graph_free(g);
+    }
+}
+
 static base_hash128 fingerprint(const tiga_graph *g) {
     const tiga_csr *c = tiga_graph_csr(g);
     base_hasher h;
