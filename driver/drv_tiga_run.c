@@ -406,11 +406,17 @@ static int call(run *r) {
 }
 
 /* ---- results ------------------------------------------------------------------------------------------------------- */
+/* "NAME=" in front of a path, which was meant to be the name of a result; a path with a folder may have a '=' in it. */
+static bool names_something(const char *text) {
+    size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+    return n && text[n] == '=';
+}
+
 static const char *output_path(const run *r, int32_t at, const named *o) {
     const char *name = r->f->results[at].name;
     if (has_name(o->text, name))
         return o->text + strlen(name) + 1;
-    return r->f->n_results == 1 ? o->text : NULL;
+    return r->f->n_results == 1 && !names_something(o->text) ? o->text : NULL;
 }
 
 /* No result twice, and no file twice: the second would take the place of the first. */
@@ -446,8 +452,12 @@ static int check_outputs(const run *r) {
         base_str names = {0};
         for (int32_t i = 0; i < r->f->n_results; i++)
             base_str_addf(&names, " %s", r->f->results[i].name);
-        drv_complain(EXIT_USAGE, "-o %s: '%s' has several results, write -o NAME=FILE.npy; they are:%s",
-                     r->outputs[k].text, r->function, base_str_text(&names));
+        if (r->f->n_results == 1)
+            drv_complain(EXIT_USAGE, "-o %s: '%s' has no result of this name, only%s; a file of this name is ./%s",
+                         r->outputs[k].text, r->function, base_str_text(&names), r->outputs[k].text);
+        else
+            drv_complain(EXIT_USAGE, "-o %s: '%s' has several results, write -o NAME=FILE.npy; they are:%s",
+                         r->outputs[k].text, r->function, base_str_text(&names));
         base_str_fini(&names);
         return EXIT_USAGE;
     }

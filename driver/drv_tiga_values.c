@@ -104,7 +104,30 @@ static bool parse_number(const char *text, int32_t dtype, double *d, int64_t *i)
         return end != text && !*end && !errno && *i >= least && *i <= most;
     }
     *d = dtype == TIGA_F64 ? strtod(text, &end) : (double)strtof(text, &end); /* rounded once */
-    return end != text && !*end; /* too large is inf, too small is 0, as in the language */
+    return end != text && !*end;
+}
+
+/* Is d, rounded to the type, no number any more?  1e39 in f32, 70000 in f16. */
+static bool overflows(int32_t dtype, double d) {
+    switch (dtype) {
+    case TIGA_F16:
+        return isinf(base_f32_from_f16(base_f16_from_f32((float)d)));
+    case TIGA_BF16:
+        return isinf(base_f32_from_bf16(base_bf16_from_f32((float)d)));
+    case TIGA_F32:
+    case TIGA_C64:
+        return isinf((float)d);
+    default:
+        return dtype != TIGA_BOOL && isinf(d);
+    }
+}
+
+/* Of a number written in digits; `inf` and `nan` are meant.  Too small is 0, as in the language. */
+static bool too_large(const char *text, int32_t dtype, const double *d, int n) {
+    bool large = false;
+    for (int k = 0; k < n && !strpbrk(text, "nN"); k++)
+        large |= overflows(dtype, d[k]);
+    return large;
 }
 
 /* ---- shapes -------------------------------------------------------------------------------------------------------- */
@@ -157,7 +180,10 @@ static int fill(tiga_context *ctx, const tiga_field_info *f, const char *text, c
     int64_t i = 0;
     tiga_c128 z = {0, 0};
     bool complex = is_complex(f->dtype);
-    if (complex ? !parse_complex(text, &z) : !parse_number(text, f->dtype, &d, &i))
+    bool read = complex ? parse_complex(text, &z) : parse_number(text, f->dtype, &d, &i);
+    if (read && too_large(text, f->dtype, complex ? (double[]){z.re, z.im} : (double[]){d, 0}, 2))
+        return drv_complain(EXIT_INPUT, "'%s' is too large for %s (for '%s')", text, drv_dtype_text(f->dtype), f->text);
+    if (!read)
         return drv_complain(EXIT_INPUT, "'%s' is neither a .npy file nor a value of type %s (for '%s')", text,
                             drv_dtype_text(f->dtype), f->text);
     int code = new_array(ctx, f, from, out);
@@ -180,7 +206,7 @@ static int copy_stored(const tiga_field_info *f, const tiga_array *have, bool wh
     for (int64_t k = 0, n = count(out); k < n; k++) {
         double d = whole ? (double)((const int64_t *)have->data)[k] : ((const double *)have->data)[k];
         int64_t i = whole ? ((const int64_t *)have->data)[k] : isfinite(d) && fabs(d) < 0x1p62 ? (int64_t)d : 0;
-        if (integer && ((!whole && (double)i != d) || i < least || i > most))
+        if (integer ? (!whole && (double)i != d) || i < least || i > most : isfinite(d) && overflows(f->dtype, d))
             return drv_complain(EXIT_INPUT, "'%s=@': value %.17g of the graph file does not fit into %s", f->name, d,
                                 drv_dtype_text(f->dtype));
         store(out->data, k, f->dtype, d, i);
@@ -283,7 +309,8 @@ int drv_value_read(tiga_context *ctx, const tiga_field_info *f, const char *text
         return drv_complain_status(ctx, s);
     if (out->dtype != f->dtype)
         return drv_complain(EXIT_INPUT, "%s: the array is %s, but '%s' is declared %s", text,
-                            drv_dtype_text(out->dtype), f->text, drv_dtype_text(f->dtype));
+                            out->dtype == TIGA_BF16 ? "bf16 (or uint16)" : drv_dtype_text(out->dtype), f->text,
+                            drv_dtype_text(f->dtype));
     return f->at == TIGA_AT_EDGE && from->edge_file_order ? reorder(ctx, from, true, out) : EXIT_OK;
 }
 

@@ -302,6 +302,36 @@ program big[A, B](g: graph, a: f32[g.src, A], b: f32[g.src, B]) -> f32[g.dst] {
         self.fails(1, TIGA, "run", *args, "--param", "dt=1", "--param", "on=2", "-o", "a=a.npy", says=["'2'", "bool"])
         self.fails(2, TIGA, "run", *args, "--param", "dt=1", "--param", "on=1", "-o", "a.npy", says="a b c")
 
+    def test_numbers_that_do_not_fit(self):
+        self.write("n.tg", "kernel s(src x: f32, param h: f16) -> f32 { return reduce sum(src.x * h) }\n"
+                   "kernel w(edge w: f32) -> f32 { return reduce sum(edge.w) }\n")
+        run = ["run", "n.tg", "s", "--graph", "g.mtx", "--top", "1"]
+        for x, h, says in (("1e39", "1", ["'1e39'", "f32"]), ("-1e400", "1", ["'-1e400'", "f32"]), ("1", "70000", ["'70000'", "f16"])):
+            self.fails(1, TIGA, *run, "--src", f"x={x}", "--param", f"h={h}", says=["too large", *says])
+        for x in ("inf", "-inf", "nan", "1e-60"):
+            self.ok(TIGA, *run, "--src", f"x={x}", "--param", "h=1")
+        self.write("big.mtx", mtx(values=[1.0, 2.0, 1e39, 4.0, 5.0]))
+        self.fails(1, TIGA, "run", "n.tg", "w", "--graph", "big.mtx", "--edge", "w=@", "--top", "1", says=["does not fit", "f32"])
+
+    def test_counts_of_sixteen_bits(self):
+        a = sp.csr_matrix(np.array([[0, 1, 2], [3, 0, 0], [0, 500, 0]], np.uint16))
+        sp.save_npz(self.dir / "u.npz", a)
+        self.write("n.tg", "kernel w(edge w: f32) -> f32 { return reduce sum(edge.w) }\n"
+                   "kernel k(src x: f32) -> f32 { return reduce sum(src.x) }\n")
+        self.ok(TIGA, "run", "n.tg", "w", "--graph", "u.npz", "--edge", "w=@", "-o", "out.npy")
+        np.testing.assert_array_equal(np.load(self.dir / "out.npy"), [3, 3, 500])
+        np.save(self.dir / "u.npy", np.array([1, 2, 3], np.uint16))
+        self.fails(1, TIGA, "run", "n.tg", "k", "--graph", "u.npz", "--src", "x=u.npy", "-o", "out.npy", says=["uint16", "f32"])
+
+    def test_a_name_that_no_result_has(self):
+        args = [*self.base, "--edge", "w=@"]
+        self.fails(2, TIGA, "run", *args, "-o", "lss=b.npy", says=["lss=b.npy", "no result of this name", "out", "./lss=b.npy"])
+        self.assertFalse((self.dir / "lss=b.npy").exists())
+        self.ok(TIGA, "run", *args, "-o", "./lss=b.npy")
+        self.assertTrue((self.dir / "lss=b.npy").exists())
+        self.ok(TIGA, "run", *args, "-o", "out=b.npy")
+        self.assertTrue((self.dir / "b.npy").exists())
+
     def test_top(self):
         self.write("d.tg", "kernel degree() -> i64 { return reduce count() }\n")
         self.write("names.txt", "red\ngreen\nblue\n")
