@@ -64,6 +64,8 @@ def _is_path(source):
         return False
     if source.endswith((".tg", ".ir")):
         return True
+    if source.endswith((".so", ".dll", ".dylib")):
+        raise ValueError(f"compile: {source!r} is a compiled module; tiga.load(path) loads it")
     raise ValueError(f"compile: {source!r} is neither a program (it has no '{{') nor the path of a .tg or .ir file")
 
 

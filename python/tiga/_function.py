@@ -107,7 +107,7 @@ class Function(_lib.extension.Call if _lib.extension else object):
                        for f in self.params}
         self._result_type = None
         if len(self.results) > 1:
-            self._result_type = collections.namedtuple(self.__name__, [f.name for f in self.results], rename=True)
+            self._result_type = collections.namedtuple(self.__name__, [f.keyword for f in self.results])
             self._result_type.__doc__ = f"Results of {self.__name__}."
         self.__signature__ = self._make_signature()
         self.__doc__ = self._make_doc()
@@ -149,15 +149,19 @@ class Function(_lib.extension.Call if _lib.extension else object):
 
     # ---- what help() and inspect show ----
     def _name_keywords(self):
-        """Python's keywords, and the name of another argument, get a trailing underscore."""
+        """Python's keywords, and the name of another argument (also out= and the graph), get a trailing underscore."""
         taken = set()
         for f in self._all:
             while f.keyword in taken or keyword.iskeyword(f.keyword):
                 f.keyword += "_"
             taken.add(f.keyword)
-        names = {f.keyword for f in self.params}
-        self._out = _free_name("out", names)
-        self._graph_name = _free_name("g", names)
+        self._out = _free_name("out", taken)
+        self._graph_name = _free_name("g", taken | {self._out})
+        taken = set()
+        for f in self.results:  # of a named tuple, where no name begins with an underscore
+            name = f.name.lstrip("_")
+            f.keyword = _free_name(name if name[:1].isalpha() else "result" + f.name, taken, keyword.iskeyword)
+            taken.add(f.keyword)
 
     def _make_signature(self):
         P = inspect.Parameter
@@ -169,7 +173,7 @@ class Function(_lib.extension.Call if _lib.extension else object):
         parameters.append(P(self._out, P.KEYWORD_ONLY, default=None))
         results = [_declared(self, f, self.is_program) for f in self.results]
         gives = results[0] if len(results) == 1 else "(" + ", ".join(
-            f"{f.name}: {text}" for f, text in zip(self.results, results)) + ")"
+            f"{f.keyword}: {text}" for f, text in zip(self.results, results)) + ")"
         return inspect.Signature(parameters, return_annotation=_Text(gives))
 
     def _make_doc(self):
@@ -182,7 +186,7 @@ class Function(_lib.extension.Call if _lib.extension else object):
             lines.append(f"{f.keyword}: {self._shape_words(f)}")
         lines.append("")
         for f in self.results:
-            name = "gives" if len(self.results) == 1 else f"gives {f.name}:"
+            name = "gives" if len(self.results) == 1 else f"gives {f.keyword}:"
             lines.append(f"{name} {self._shape_words(f)}")
         lines += ["", f"{self._out}= takes memory for the result: an array" +
                   (", or a tuple or dict of them." if len(self.results) > 1 else ".")]
@@ -384,7 +388,7 @@ def _tell_numpy():
     _lib.extension.set_numpy(np.ndarray, np.empty, dtypes)
 
 
-def _free_name(name, taken):
-    while name in taken:
+def _free_name(name, taken, refused=lambda name: False):
+    while name in taken or refused(name):
         name += "_"
     return name

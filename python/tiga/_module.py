@@ -49,6 +49,8 @@ class Module:
         raise AttributeError(self._no(name))
 
     def __getitem__(self, name):
+        if not isinstance(name, str):
+            raise TypeError(f"module {self._code.name!r}: functions go by their names, not {name!r}")
         try:
             return self.functions[name]
         except KeyError:

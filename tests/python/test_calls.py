@@ -335,6 +335,31 @@ class Names(unittest.TestCase):
         self.assertEqual(y.tolist(), [16, 8, 12])
         self.assertEqual(module().row_and_edge(triangle(), x=X, w=W), ([5, 4, 11], [4, 2, 3]))
 
+    def test_names_of_our_own(self):
+        m = tg.compile("""
+kernel k(src x: f32) -> f32 { return reduce sum(src.x) }
+program p(out: graph, x: f32[out.dst]) -> f32[out.dst] { return k(out, x = x) }
+program q(g: graph, out: graph, x: f32[g.dst], y: f32[out.dst]) -> (class: f32, _x: f32, _1: f32, out: f32, x: f32) {
+    return (class = sum(x), _x = sum(y), _1 = 1, out = 2, x = 3)
+}
+""")
+        g, out = triangle(), array("f", [0, 0, 0])
+        self.assertEqual(m.p(g, x=[1, 2, 3]), m.k(g, x=[1, 2, 3]))
+        self.assertEqual(m.p(out=g, x=[1, 2, 3]), m.k(g, x=[1, 2, 3]))
+        self.assertIs(m.p(g, x=f32([1, 2, 3]), out_=out), out)
+        self.assertEqual(out.tolist(), m.k(g, x=[1, 2, 3]))
+        self.assertIn("out: Graph, *, x", str(inspect.signature(m.p)))
+        r = m.q(g, g, x=[1, 2, 3], y=[4, 5, 6])
+        self.assertEqual((r.class_, r.x, r.result_1, r.out, r.x_), (6, 15, 1, 2, 3))
+        self.assertIn("class_:", m.q.__doc__)
+
+    def test_slips(self):
+        for name in (0, None, b"plain_sum"):
+            with self.assertRaisesRegex(TypeError, "functions go by their names"):
+                module()[name]
+        with self.assertRaisesRegex(ValueError, r"tiga\.load"):
+            tg.compile("model.so")
+
     def test_help(self):
         f = module().weighted_sum
         text = pydoc.plain(pydoc.render_doc(f))
