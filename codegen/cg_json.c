@@ -66,6 +66,14 @@ static json_t *field(const ir_func *f, const ir_param *p, bool result, bool prog
     return o;
 }
 
+/* [["b.src", "a.dst"], ...]: sizes of graphs that the program takes to be one */
+static json_t *same_of(const ir_func *f) {
+    json_t *list = json_array();
+    for (size_t i = 0; i < f->n_same; ++i)
+        json_array_append_new(list, json_pack("[s, s]", f->syms[f->same[i].of], f->syms[f->same[i].is]));
+    return list;
+}
+
 static json_t *function(const ir_module *m, const ir_func *f, const char ***next) {
     bool program = !cg_kernel_of(m, f);
     json_t *o = json_object(), *dims = json_array(), *params = json_array(), *results = json_array();
@@ -80,6 +88,7 @@ static json_t *function(const ir_module *m, const ir_func *f, const char ***next
     json_object_set_new(o, "c_name", json_string(cg_symbol(m, f->name)));
     json_object_set_new(o, "signature", json_string(f->signature ? f->signature : f->name));
     json_object_set_new(o, "needs_square", json_boolean(f->needs_square));
+    json_object_set_new(o, "same", same_of(f));
     json_object_set_new(o, "dims", dims);
     json_object_set_new(o, "params", params);
     json_object_set_new(o, "results", results);

@@ -59,6 +59,12 @@ static void emit_parts(const ir_module *m, const ir_func *f, cg_text *w, base_ar
             cg_line(w, "%s,", literal(arena, f->syms[i]));
         cg_close(w, ";");
     }
+    if (f->n_same) {
+        cg_open(w, "static const int32_t %s_same[] =", s);
+        for (size_t i = 0; i < f->n_same; ++i)
+            cg_line(w, "%u, %u,", f->same[i].of, f->same[i].is);
+        cg_close(w, ";");
+    }
     emit_fields(s, "params", f, false, program, w, arena);
     emit_fields(s, "results", f, true, program, w, arena);
     base_str *plan = base_arena_str(arena);
@@ -80,9 +86,10 @@ static void emit_function(const ir_module *m, const ir_func *f, cg_text *w, base
     w->indent++;
     cg_string_literal(w, f->signature ? f->signature : f->name);
     cg_raw(w, ",\n");
-    cg_line(w, "%d, %zu, %zu, %zu, %s, %s, %s, %d, %s_host, %s_plan},", !cg_kernel_of(m, f), f->n_syms, f->n_params,
-            f->n_results, part(arena, s, "dims", f->n_syms), part(arena, s, "params", f->n_params),
-            part(arena, s, "results", f->n_results), f->needs_square, s, s);
+    cg_line(w, "%d, %zu, %zu, %zu, %s, %s, %s, %d, %s_host, %s_plan, %zu, %s},", !cg_kernel_of(m, f), f->n_syms,
+            f->n_params, f->n_results, part(arena, s, "dims", f->n_syms), part(arena, s, "params", f->n_params),
+            part(arena, s, "results", f->n_results), f->needs_square, s, s, f->n_same,
+            part(arena, s, "same", f->n_same));
     w->indent--;
 }
 
@@ -110,13 +117,13 @@ void cg_emit_tables(const ir_module *m, const cg_options *o, cg_text *w, base_ar
         emit_parts(m, m->funcs[i], w, arena);
     }
     cg_line(w, "/* name, signature, is a program, dimensions, parameters, results (counts, then tables), square, host, "
-               "plan */");
+               "plan, dimensions that are the same */");
     cg_open(w, "static const tiga_function_info tiga_functions[] =");
     for (size_t i = 0; i < m->n_funcs; ++i)
         if (m->funcs[i]->level == IR_LEVEL_TASK)
             emit_function(m, m->funcs[i], w, arena);
     if (!n_functions)
-        cg_line(w, "{NULL, NULL, 0, 0, 0, 0, NULL, NULL, NULL, 0, NULL, NULL},");
+        cg_line(w, "{NULL, NULL, 0, 0, 0, 0, NULL, NULL, NULL, 0, NULL, NULL, 0, NULL},");
     cg_close(w, ";\n");
     emit_info(o, n_functions, n_kernels, w, arena);
     cg_raw(w, "/* Another name lets two modules live in one program: -DTIGA_MODULE_SYMBOL_NAME=my_module. */\n"

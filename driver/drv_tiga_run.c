@@ -324,10 +324,10 @@ static int unknown_input(const run *r, const named *in) {
     return drv_complain(EXIT_INPUT, "it is declared: %s", r->f->signature);
 }
 
-/* In a program on a square graph f32[g.src] and f32[g.dst] are one type. */
+/* In a program f32[g.src] and f32[g.dst] can be one type, so can those of two graphs. */
 static bool role_fits(const run *r, int32_t at, int option) {
     bool nodes = at == TIGA_AT_SRC || at == TIGA_AT_DST || at == TIGA_AT_NODE;
-    if (r->f->is_program && r->f->needs_square && nodes)
+    if (r->f->is_program && (r->f->needs_square || r->f->n_same) && nodes)
         return option == O_SRC || option == O_DST || option == O_NODE;
     return !strcmp(options[option].name + 2, drv_role_text(at));
 }

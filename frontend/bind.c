@@ -89,10 +89,7 @@ static bool graph_dim(fe_lower *l, const fe_dim *d, ir_dim *out) {
     for (uint32_t k = 0; k < 3; k++) {
         if (strcmp(d->member->text, WORDS[k]) != 0)
             continue;
-        uint32_t graph = b->id; /* ordinal of the graph */
-        if (k == 1 && l->square[graph])
-            k = 0;
-        *out = ir_dim_sym(3 * graph + k);
+        *out = fe_graph_dim(l, b->id, k);
         return true;
     }
     fe_label(l->c, fe_report(l->c, FE_E0206, d->span, "a graph has no dimension '%s'", d->member->text),

@@ -38,16 +38,25 @@ ir_id fe_put(fe_lower *l, base_span span, ir_opcode code, ir_type type, const ir
 }
 
 /* ---- shapes ------------------------------------------------------------------------------------------------------ */
+ir_dim fe_graph_dim(const fe_lower *l, uint32_t graph, uint32_t axis) { return ir_dim_sym(l->same[3 * graph + axis]); }
+
+/* The first in the order of declaration stands for all. */
+static void join(fe_lower *l, uint32_t s, uint32_t t) {
+    uint32_t a = l->same[s], b = l->same[t], first = a < b ? a : b;
+    for (size_t i = 0; i < 3 * l->n_graphs; i++)
+        if (l->same[i] == a || l->same[i] == b)
+            l->same[i] = first;
+    l->restart = true;
+}
+
 bool fe_same_dim(fe_lower *l, ir_dim a, ir_dim b) {
     if (a == b)
         return true;
     if (!l->program || !ir_dim_is_sym(a) || !ir_dim_is_sym(b))
         return false;
     uint32_t s = ir_dim_sym_index(a), t = ir_dim_sym_index(b);
-    if (s < 3 * l->n_graphs && t < 3 * l->n_graphs && s / 3 == t / 3 && s % 3 != 2 && t % 3 != 2) {
-        l->square[s / 3] = true;
-        l->restart = true;
-    }
+    if (s < 3 * l->n_graphs && t < 3 * l->n_graphs && s % 3 != 2 && t % 3 != 2)
+        join(l, s, t);
     return false;
 }
 

@@ -384,10 +384,10 @@ typedef struct fe_lower {
     bool in_fn; /* in a function, not in the body of a kernel or program */
     unsigned depth;
     size_t n_graphs; /* programs: graph k has the symbols 3k (dst), 3k + 1 (src), 3k + 2 (edge) */
-    bool *square; /* programs, by graph: src and dst are one dimension, always written as dst */
+    uint32_t *same; /* programs, by symbol of a graph: how it is written, itself or the first that it is one with */
     fe_grad_list *grads; /* programs: the gradients of several values at once */
     size_t n_grads, cap_grads;
-    bool restart; /* programs: some `square` was found out only on the way */
+    bool restart; /* programs: that two sizes are one was found out only on the way */
 } fe_lower;
 
 /* lower.c: kernels, programs, functions */
@@ -442,7 +442,8 @@ ir_id fe_fold(fe_lower *l, base_span span, ir_kind k, ir_id a, int64_t axes);
 bool fe_fits(fe_lower *l, const ir_type *from, const ir_type *to); /* by broadcast, without reporting */
 ir_id fe_widen(fe_lower *l, base_span span, ir_id a, const ir_type *to);
 /* Equal, or src and dst of one graph: then the program starts again with the two made one, and this says false. */
-bool fe_same_dim(fe_lower *l, ir_dim a, ir_dim b);
+bool fe_same_dim(fe_lower *l, ir_dim a, ir_dim b); /* programs: sizes of graphs become the same */
+ir_dim fe_graph_dim(const fe_lower *l, uint32_t graph, uint32_t axis); /* 0 dst, 1 src, 2 edge */
 bool fe_is_graph_dim(const fe_lower *l, ir_dim d); /* rows or edges, in a program */
 
 /* lower_expr.c */

@@ -403,6 +403,18 @@ static void program_params(fe_lower *l, fe_decl *d) {
     }
 }
 
+/* What the program takes to be one, for those who check and compile it. */
+static void tell_sizes(const fe_lower *l, ir_func *f) {
+    f->needs_square = l->n_graphs > 0;
+    for (uint32_t k = 0; k < l->n_graphs; k++)
+        f->needs_square &= l->same[3 * k] == l->same[3 * k + 1];
+    for (uint32_t s = 0; s < 3 * l->n_graphs; s++) {
+        ir_same same = {.of = s, .is = l->same[s]};
+        if (same.of != same.is && !(f->needs_square && s % 3 == 1))
+            base_push(l->c->module->arena, f->same, f->n_same, f->cap_same, same);
+    }
+}
+
 static void one_program(fe_lower *l, fe_decl *d) {
     size_t before = l->c->diags->n_errors;
     bind_graphs(l, d);
@@ -413,17 +425,18 @@ static void one_program(fe_lower *l, fe_decl *d) {
     l->target = (fe_target){.results = l->b.f->results, .n = l->b.f->n_results};
     lower_block(l, &d->body, true);
     fe_close_block(l, 0);
-    for (size_t k = 0; k < l->n_graphs; k++)
-        l->b.f->needs_square |= l->square[k];
+    tell_sizes(l, l->b.f);
 }
 
 void fe_lower_program(fe_context *c, fe_decl *d) {
-    bool *square = base_arena_new_array(c->arena, bool, d->n_params + 1);
+    uint32_t *same = base_arena_new_array(c->arena, uint32_t, 3 * d->n_params + 1);
+    for (uint32_t i = 0; i < 3 * d->n_params; i++)
+        same[i] = i;
     size_t n = c->diags->n, n_errors = c->diags->n_errors;
     d->func = new_func(c, d);
     for (;;) {
         fe_lower l = start(c, d, d->func);
-        l.square = square;
+        l.same = same;
         one_program(&l, d);
         if (!l.restart) {
             d->bad |= c->diags->n_errors > n_errors; /* callers are silent */

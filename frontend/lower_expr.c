@@ -280,7 +280,7 @@ static ir_id graph_member(fe_lower *l, const fe_expr *e, const fe_binding *g) {
     for (uint32_t k = 0; k < 3; k++)
         if (strcmp(e->name->text, WORDS[k]) == 0) {
             l->b.span = e->span;
-            return ir_emit_dimsize(&l->b, ir_dim_sym(3 * g->id + (k == 1 && l->square[g->id] ? 0 : k)));
+            return ir_emit_dimsize(&l->b, fe_graph_dim(l, g->id, k));
         }
     const char *text = e->name->text;
     base_diag *d = fe_report(l->c, FE_E0308, e->name_span, "a graph has no '%s'", text);

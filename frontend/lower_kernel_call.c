@@ -89,9 +89,7 @@ static int axis_of(ir_role role) {
     return role == IR_SRC ? 1 : role == IR_DST || role == IR_NODE ? 0 : role == IR_EDGE_FIELD ? 2 : -1;
 }
 
-static ir_dim role_dim(const call *k, int axis) {
-    return ir_dim_sym(3 * k->graph + (axis == 1 && k->l->square[k->graph] ? 0 : (uint32_t)axis));
-}
+static ir_dim role_dim(const call *k, int axis) { return fe_graph_dim(k->l, k->graph, (uint32_t)axis); }
 
 /* "f32[g.src, F]" as the field wants it, for messages */
 static const char *wanted_text(call *k, const ir_param *p) {
@@ -251,10 +249,8 @@ static ir_id emit_call(call *k) {
     bool one = f->n_results == 1;
     if (one && !actual_type(k, &f->results[0].type, f->results[0].type.space == IR_EDGE ? 2 : 0, &type))
         return 0;
-    if (f->needs_square && !l->square[k->graph]) {
-        l->square[k->graph] = true;
-        l->restart = true;
-    }
+    if (f->needs_square)
+        fe_same_dim(l, role_dim(k, 0), role_dim(k, 1));
     ir_id id = fe_put(l, k->e->span, IR_CALL, type, k->args, f->n_params);
     if (!id)
         return 0;

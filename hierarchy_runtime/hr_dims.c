@@ -195,11 +195,23 @@ static tiga_status compute_dims(hr_frame *f) {
     return TIGA_OK;
 }
 
+/* Sizes of graphs that are one dimension here. */
+static tiga_status check_same(hr_frame *f) {
+    const tiga_function_info *fn = f->fn;
+    for (int i = 0; i < fn->n_same; i++) {
+        int a = fn->same[2 * i], b = fn->same[2 * i + 1];
+        if (f->dims[a] != f->dims[b])
+            return rt_fail(f->ctx, TIGA_E_TYPE, "%s: %s must be %s, but they are %lld and %lld", fn->name, fn->dims[a],
+                           fn->dims[b], (long long)f->dims[a], (long long)f->dims[b]);
+    }
+    return TIGA_OK;
+}
+
 tiga_status hr_solve_dims(hr_frame *f) {
     const tiga_function_info *fn = f->fn;
-    tiga_status status = TIGA_OK;
     for (int i = 0; i < fn->n_dims; i++)
         f->dims[i] = graph_dim(f, fn->dims[i]);
+    tiga_status status = check_same(f);
     for (int i = 0; i < fn->n_params && status == TIGA_OK; i++)
         if (f->params[i])
             status = hr_check_array(f, &fn->params[i], f->params[i], false);

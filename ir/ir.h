@@ -202,6 +202,11 @@ typedef struct ir_param {
     base_span span;
 } ir_param;
 
+/* Two sizes of graphs that a program takes to be one: symbol `of` is written as `is`. */
+typedef struct ir_same {
+    uint32_t of, is;
+} ir_same;
+
 typedef enum ir_level { IR_LEVEL_KERNEL, IR_LEVEL_PROGRAM, IR_LEVEL_LOOP, IR_LEVEL_TASK } ir_level;
 
 typedef struct ir_func {
@@ -210,7 +215,9 @@ typedef struct ir_func {
     const char *signature; /* source text on one line, for reflection; may be NULL */
     const char *symbol; /* what emitters call it; NULL until the first of them has chosen */
     bool exported; /* written by the user (false: made by a pass) */
-    bool needs_square; /* n_dst == n_src for its graphs */
+    bool needs_square; /* n_dst == n_src for its graphs, all of them */
+    ir_same *same; /* programs and tasks: what else is one, as "b.src" and "a.dst"; no `is` is an `of` */
+    size_t n_same, cap_same;
     const char **syms; /* symbols of dimensions */
     size_t n_syms, cap_syms;
     ir_param *params;
@@ -247,6 +254,12 @@ void ir_func_remove(ir_module *m, const ir_func *f);
 void ir_func_replace(ir_module *m, const ir_func *old, ir_func *fresh);
 uint32_t ir_sym(ir_module *m, ir_func *f, const char *name); /* finds or adds */
 bool ir_sym_find(const ir_func *f, const char *name, uint32_t *out);
+/* The symbol of a graph's size; what: "dst", "src" or "edge". */
+bool ir_graph_sym(const ir_func *f, const char *graph, const char *what, uint32_t *out);
+/* The name under which f counts it: "g.dst" for "g.src" where the graph is square, and what `same` says. */
+ir_dim ir_dim_canonical(const ir_func *f, ir_dim d);
+ir_type ir_type_canonical(const ir_func *f, const ir_type *t);
+void ir_copy_dims(ir_module *m, ir_func *to, const ir_func *from); /* symbols, and which of them are one */
 ir_op *ir_at(const ir_func *f, ir_id id);
 /* `want`, or want_2, want_3, ...: no parameter and no result of f is called so. */
 const char *ir_unused_name(const ir_module *m, const ir_func *f, const char *want);

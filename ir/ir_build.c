@@ -31,6 +31,45 @@ static void add_bases(ir_module *m, ir_func *f, const char *sum) {
             ir_sym(m, f, base_arena_printf(m->arena, "%.*s", (int)t.length[i], t.name[i]));
 }
 
+static bool find_size(const ir_func *f, const char *graph, size_t n, const char *what, uint32_t *out) {
+    for (uint32_t i = 0; i < f->n_syms; i++)
+        if (strncmp(f->syms[i], graph, n) == 0 && f->syms[i][n] == '.' && strcmp(f->syms[i] + n + 1, what) == 0) {
+            *out = i;
+            return true;
+        }
+    return false;
+}
+
+bool ir_graph_sym(const ir_func *f, const char *graph, const char *what, uint32_t *out) {
+    return find_size(f, graph, strlen(graph), what, out);
+}
+
+/* "g.dst" for "g.src" */
+static uint32_t rows_of(const ir_func *f, uint32_t sym) {
+    const char *name = f->syms[sym], *dot = strrchr(name, '.');
+    uint32_t rows;
+    return dot && strcmp(dot, ".src") == 0 && find_size(f, name, (size_t)(dot - name), "dst", &rows) ? rows : sym;
+}
+
+ir_dim ir_dim_canonical(const ir_func *f, ir_dim d) {
+    if (!ir_dim_is_sym(d) || !(f->needs_square || f->n_same))
+        return d;
+    uint32_t sym = ir_dim_sym_index(d);
+    if (f->needs_square)
+        sym = rows_of(f, sym);
+    for (size_t i = 0; i < f->n_same; i++)
+        if (f->same[i].of == sym)
+            return ir_dim_sym(f->same[i].is);
+    return ir_dim_sym(sym);
+}
+
+ir_type ir_type_canonical(const ir_func *f, const ir_type *t) {
+    ir_type r = *t;
+    for (uint32_t i = 0; i < r.rank; i++)
+        r.dim[i] = ir_dim_canonical(f, r.dim[i]);
+    return r;
+}
+
 uint32_t ir_sym(ir_module *m, ir_func *f, const char *name) {
     uint32_t at;
     if (ir_sym_find(f, name, &at))
@@ -227,6 +266,13 @@ static void copy_ops(ir_module *m, ir_func *to, const ir_func *from) {
     }
 }
 
+void ir_copy_dims(ir_module *m, ir_func *to, const ir_func *from) {
+    for (size_t i = 0; i < from->n_syms; i++)
+        base_push(m->arena, to->syms, to->n_syms, to->cap_syms, from->syms[i]);
+    for (size_t i = 0; i < from->n_same; i++)
+        base_push(m->arena, to->same, to->n_same, to->cap_same, from->same[i]);
+}
+
 ir_func *ir_func_clone(ir_module *m, const ir_func *f, const char *name) {
     ir_func *c = ir_func_new(m, name, f->level);
     c->signature = f->signature;
@@ -236,8 +282,7 @@ ir_func *ir_func_clone(ir_module *m, const ir_func *f, const char *name) {
     c->rows_per_unit = f->rows_per_unit;
     c->team = f->team;
     c->span = f->span;
-    for (size_t i = 0; i < f->n_syms; i++)
-        base_push(m->arena, c->syms, c->n_syms, c->cap_syms, f->syms[i]);
+    ir_copy_dims(m, c, f);
     for (size_t i = 0; i < f->n_params; i++)
         base_push(m->arena, c->params, c->n_params, c->cap_params, f->params[i]);
     for (size_t i = 0; i < f->n_results; i++)

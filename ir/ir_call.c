@@ -13,10 +13,8 @@
 
 static bool graph_dim(const ir_func *caller, const ir_op *call, const char *what, ir_dim *out) {
     int64_t graph = ir_int(call, IR_ATTR_GRAPH, -1);
-    char name[512];
     uint32_t sym;
-    snprintf(name, sizeof name, "%s.%s", caller->params[graph].name, what);
-    if (!ir_sym_find(caller, name, &sym))
+    if (!ir_graph_sym(caller, caller->params[graph].name, what, &sym))
         return false;
     *out = ir_dim_sym(sym);
     return true;

@@ -274,14 +274,22 @@ static bool check_graph_sizes(ir_run *r, size_t param) {
     const int64_t sizes[] = {g->n_dst, g->n_src, g->n_edges};
     static const char *const names[] = {"dst", "src", "edge"};
     for (int i = 0; i < 3; i++) {
-        char name[512];
         uint32_t sym;
-        snprintf(name, sizeof name, "%s.%s", r->f->params[param].name, names[i]);
-        if (ir_sym_find(r->f, name, &sym) && r->call->dims[sym] != sizes[i])
-            return ir_run_fail(r, "%s is %lld, but the graph has %lld", name, (long long)r->call->dims[sym],
+        if (ir_graph_sym(r->f, r->f->params[param].name, names[i], &sym) && r->call->dims[sym] != sizes[i])
+            return ir_run_fail(r, "%s is %lld, but the graph has %lld", r->f->syms[sym], (long long)r->call->dims[sym],
                                (long long)sizes[i]);
     }
     return !r->f->needs_square || g->n_dst == g->n_src || ir_run_fail(r, "the graph is not square");
+}
+
+static bool check_same_sizes(ir_run *r) {
+    for (size_t i = 0; i < r->f->n_same; i++) {
+        uint32_t a = r->f->same[i].of, b = r->f->same[i].is;
+        if (r->call->dims[a] != r->call->dims[b])
+            return ir_run_fail(r, "%s is %lld, but %s is %lld, and they are the same here", r->f->syms[a],
+                               (long long)r->call->dims[a], r->f->syms[b], (long long)r->call->dims[b]);
+    }
+    return true;
 }
 
 bool ir_run_program(ir_run *r) {
@@ -292,6 +300,8 @@ bool ir_run_program(ir_run *r) {
         if (is_graph && !check_graph_sizes(r, i))
             return false;
     }
+    if (!check_same_sizes(r))
+        return false;
     r->values = ir_run_alloc(r, r->f->n_ops, sizeof *r->values);
     return r->values && run_region(r, &r->f->body);
 }

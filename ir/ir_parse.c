@@ -226,13 +226,37 @@ static bool parse_domain(ir_parser *p) {
     return true;
 }
 
+static bool parse_sym(ir_parser *p, uint32_t *out) {
+    base_span span = p->token.span;
+    const char *name = ir_parse_name(p, "a size of a graph");
+    if (name && !ir_sym_find(p->f, name, out))
+        ir_parse_error(p, "E0908", span, "there is no dimension '%s'", name);
+    return name && ir_sym_find(p->f, name, out);
+}
+
+/* same(b.src = a.dst, ...) */
+static bool parse_same(ir_parser *p) {
+    if (!ir_parse_need_mark(p, '('))
+        return false;
+    do {
+        ir_same same;
+        if (!parse_sym(p, &same.of) || !ir_parse_need_mark(p, '=') || !parse_sym(p, &same.is))
+            return false;
+        base_push(p->m->arena, p->f->same, p->f->n_same, p->f->cap_same, same);
+    } while (ir_parse_take_mark(p, ','));
+    return ir_parse_need_mark(p, ')');
+}
+
 static bool parse_flags(ir_parser *p) {
     for (;;) {
         if (take_word(p, "exported"))
             p->f->exported = true;
         else if (take_word(p, "square"))
             p->f->needs_square = true;
-        else if (take_word(p, "domain")) {
+        else if (take_word(p, "same")) {
+            if (!parse_same(p))
+                return false;
+        } else if (take_word(p, "domain")) {
             if (!parse_domain(p))
                 return false;
         } else if (take_word(p, "unit")) {

@@ -185,6 +185,14 @@ static void print_flags(const ir_func *f, base_str *out) {
         base_str_add(out, " exported");
     if (f->needs_square)
         base_str_add(out, " square");
+    for (size_t i = 0; i < f->n_same; i++) {
+        base_str_add(out, i ? ", " : " same(");
+        add_name(out, f->syms[f->same[i].of]);
+        base_str_add(out, " = ");
+        add_name(out, f->syms[f->same[i].is]);
+    }
+    if (f->n_same)
+        base_str_add(out, ")");
     if (f->domain && (f->level == IR_LEVEL_LOOP || (f->level == IR_LEVEL_KERNEL && strcmp(f->domain, "dst") != 0))) {
         base_str_add(out, " domain = ");
         add_name(out, f->domain);

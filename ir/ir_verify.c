@@ -41,29 +41,9 @@ bool ir_check_type_is(ir_check *c, const ir_op *op, ir_type want) {
     return ok;
 }
 
-/* ---- shapes; n_dst == n_src in a function that is `square` ---- */
-static ir_dim canonical(const ir_func *f, ir_dim d) {
-    if (!f->needs_square || !ir_dim_is_sym(d))
-        return d;
-    const char *name = f->syms[ir_dim_sym_index(d)];
-    size_t n = strlen(name);
-    if (n < 4 || strcmp(name + n - 4, ".src") != 0)
-        return d;
-    for (size_t i = 0; i < f->n_syms; i++)
-        if (strlen(f->syms[i]) == n && memcmp(f->syms[i], name, n - 3) == 0 && strcmp(f->syms[i] + n - 3, "dst") == 0)
-            return ir_dim_sym((uint32_t)i);
-    return d;
-}
-
-static ir_type canonical_type(const ir_func *f, const ir_type *t) {
-    ir_type r = *t;
-    for (uint32_t i = 0; i < r.rank; i++)
-        r.dim[i] = canonical(f, r.dim[i]);
-    return r;
-}
-
+/* ---- shapes; sizes that are one have one name ---- */
 bool ir_check_same_shape(const ir_func *f, const ir_type *a, const ir_type *b) {
-    ir_type x = canonical_type(f, a), y = canonical_type(f, b);
+    ir_type x = ir_type_canonical(f, a), y = ir_type_canonical(f, b);
     return ir_shape_equal(&x, &y);
 }
 
@@ -83,9 +63,9 @@ static bool check_operand_dtypes(ir_check *c, const ir_op *op) {
 bool ir_check_elementwise(ir_check *c, const ir_op *op) {
     if (!check_operand_dtypes(c, op))
         return false;
-    ir_type want = canonical_type(c->f, &ir_check_arg(c, op, 0)->type);
+    ir_type want = ir_type_canonical(c->f, &ir_check_arg(c, op, 0)->type);
     for (uint32_t i = 1; i < op->n_args; i++) {
-        ir_type t = canonical_type(c->f, &ir_check_arg(c, op, i)->type);
+        ir_type t = ir_type_canonical(c->f, &ir_check_arg(c, op, i)->type);
         if (!ir_broadcast(&want, &t, &want))
             return ir_check_fail(c, "shapes of the operands do not broadcast");
         if (t.space > want.space)
@@ -449,6 +429,25 @@ static bool check_result(ir_check *c, const ir_param *r) {
     return true;
 }
 
+static bool is_graph_dim(const ir_func *f, uint32_t sym) {
+    const char *dot = sym < f->n_syms ? strrchr(f->syms[sym], '.') : NULL;
+    return dot && (strcmp(dot, ".dst") == 0 || strcmp(dot, ".src") == 0);
+}
+
+static bool check_same(ir_check *c) {
+    const ir_func *f = c->f;
+    if (f->n_same && f->level != IR_LEVEL_PROGRAM && f->level != IR_LEVEL_TASK)
+        return ir_check_fail(c, "only a program has several graphs whose sizes can be the same");
+    for (size_t i = 0; i < f->n_same; i++) {
+        if (!is_graph_dim(f, f->same[i].of) || !is_graph_dim(f, f->same[i].is))
+            return ir_check_fail(c, "only the rows and sources of graphs can be the same");
+        for (size_t k = 0; k < f->n_same; k++)
+            if (f->same[i].is == f->same[k].of || (i != k && f->same[i].of == f->same[k].of))
+                return ir_check_fail(c, "'%s' has two names", f->syms[f->same[k].of]);
+    }
+    return true;
+}
+
 static bool check_header(ir_check *c) {
     const ir_func *f = c->f;
     bool walks = f->level == IR_LEVEL_KERNEL || f->level == IR_LEVEL_LOOP;
@@ -470,7 +469,7 @@ static bool check_header(ir_check *c) {
     for (size_t i = 0; i < f->n_results; i++)
         if (!check_result(c, &f->results[i]))
             return false;
-    return true;
+    return check_same(c);
 }
 
 static bool check_end(ir_check *c) {

@@ -164,6 +164,12 @@ static bool check_total(ir_check *c, const ir_op *op) {
     return ir_check_type_is(c, op, want);
 }
 
+static bool is_square(const ir_func *f, const char *graph) {
+    uint32_t dst, src;
+    return f->needs_square || (ir_graph_sym(f, graph, "dst", &dst) && ir_graph_sym(f, graph, "src", &src) &&
+                               ir_dim_canonical(f, ir_dim_sym(dst)) == ir_dim_canonical(f, ir_dim_sym(src)));
+}
+
 static bool check_call(ir_check *c, const ir_op *op) {
     const ir_func *callee = ir_func_find(c->m, ir_word(op, IR_ATTR_CALLEE), IR_LEVEL_KERNEL);
     int64_t graph = ir_int(op, IR_ATTR_GRAPH, -1);
@@ -175,7 +181,7 @@ static bool check_call(ir_check *c, const ir_op *op) {
         return ir_check_fail(c, "without a graph it needs a kernel over rows, and {dim}");
     if (graph >= 0 && ir_find_attr(op, IR_ATTR_DIM))
         return ir_check_fail(c, "the rows of a graph need no {dim}");
-    if (callee->needs_square && graph >= 0 && !c->f->needs_square)
+    if (callee->needs_square && graph >= 0 && !is_square(c->f, c->f->params[graph].name))
         return ir_check_fail(c, "@%s needs a square graph, so this function does", callee->name);
     if (op->n_args != callee->n_params)
         return ir_check_fail(c, "%u operands for the %zu parameters of @%s", op->n_args, callee->n_params,

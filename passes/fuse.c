@@ -89,9 +89,9 @@ static bool has_total(const ir_func *k) {
 
 static bool graph_dim(const fuser *s, int64_t graph, const char *what, ir_dim *out) {
     uint32_t sym;
-    if (!ir_sym_find(s->f.p, base_arena_printf(s->f.scratch, "%s.%s", s->f.p->params[graph].name, what), &sym))
+    if (!ir_graph_sym(s->f.p, s->f.p->params[graph].name, what, &sym))
         return false;
-    *out = pass_square_dim(s->f.p, ir_dim_sym(sym));
+    *out = ir_dim_canonical(s->f.p, ir_dim_sym(sym));
     return true;
 }
 
@@ -110,7 +110,7 @@ static bool describe(fuser *s, ir_id id, fuse_side *out) {
                        .kernel = k,
                        .dims = dims,
                        .graph = ir_int(op, IR_ATTR_GRAPH, -1),
-                       .rows = pass_square_dim(s->f.p, ir_int(op, IR_ATTR_DIM, 0)),
+                       .rows = ir_dim_canonical(s->f.p, ir_int(op, IR_ATTR_DIM, 0)),
                        .total = has_total(k)};
     if (out->graph >= 0)
         ok = ok && graph_dim(s, out->graph, ir_transposed(k) ? "src" : "dst", &out->rows);

@@ -24,7 +24,7 @@ typedef struct maker {
 static ir_dim to_kernel(maker *mk, const fuse_side *s, ir_dim d) {
     const ir_func *p = mk->x->f->p;
     if (ir_dim_is_sym(d))
-        d = pass_square_dim(p, s->dims[ir_dim_sym_index(d)]);
+        d = ir_dim_canonical(p, s->dims[ir_dim_sym_index(d)]);
     return ir_dim_is_sym(d) ? ir_dim_sym(ir_sym(mk->b.m, mk->b.f, p->syms[ir_dim_sym_index(d)])) : d;
 }
 

@@ -65,7 +65,7 @@ static bool expand_region(grad *g, ir_region *r) {
 /* In a square graph sources and rows are counted alike: one name for both, so that their tensors can be added. */
 static void unify_sizes(ir_func *f) {
     for (ir_id id = 1; id < f->n_ops; id++)
-        pass_square_type(f, &ir_at(f, id)->type);
+        ir_at(f, id)->type = ir_type_canonical(f, &ir_at(f, id)->type);
 }
 
 bool pass_grad(ir_module *m, pass_context *ctx, base_str *err) {

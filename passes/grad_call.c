@@ -66,7 +66,7 @@ static ir_type result_type(const caller *c, const ir_op *call, const ir_func *k,
     if (!ir_bind_call(c->g->f, call, k, dims, &why) || !ir_call_result(c->g->f, call, k, dims, i, &t, &why))
         BASE_BUG("@%s: %s", k->name, base_str_text(&why));
     base_str_fini(&why);
-    pass_square_type(c->g->f, &t);
+    t = ir_type_canonical(c->g->f, &t);
     return t;
 }
 

@@ -43,8 +43,7 @@ static bool resolve_callee(hier_plan *s, const ir_op *op, callee *c) {
     c->rows = ir_int(op, IR_ATTR_DIM, 1);
     const char *rows = ir_transposed(c->kernel) ? "src" : "dst";
     uint32_t sym;
-    if (c->graph >= 0 &&
-        !ir_sym_find(s->p, base_arena_printf(s->h.scratch, "%s.%s", s->p->params[c->graph].name, rows), &sym)) {
+    if (c->graph >= 0 && !ir_graph_sym(s->p, s->p->params[c->graph].name, rows, &sym)) {
         base_str_addf(s->h.err, "program '%s' has no dimension %s.%s", s->p->name, s->p->params[c->graph].name, rows);
         return false;
     }
@@ -71,7 +70,7 @@ static ir_type drop_single(const ir_op *call, const ir_param *result, ir_type t)
 }
 
 static void add_slot(hier_plan *s, ir_type type, ir_id home, bool placed) {
-    pass_square_type(s->p, &type);
+    type = ir_type_canonical(s->p, &type);
     hier_slot fresh = {.type = type, .home = home, .placed = placed};
     base_push(s->h.scratch, s->slots, s->n_slots, s->cap_slots, fresh);
 }

@@ -8,8 +8,7 @@ static void copy_header(ir_module *m, ir_func *t, const ir_func *like) {
     t->exported = like->exported;
     t->needs_square = like->needs_square;
     t->span = like->span;
-    for (size_t i = 0; i < like->n_syms; i++)
-        ir_sym(m, t, like->syms[i]);
+    ir_copy_dims(m, t, like);
     for (size_t i = 0; i < like->n_params; i++)
         base_push(m->arena, t->params, t->n_params, t->cap_params, like->params[i]);
     for (size_t i = 0; i < like->n_results; i++)

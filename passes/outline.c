@@ -48,9 +48,9 @@ static void list_ops(outline *s, ir_region *r, ir_id parent) {
         s->at[id] = (uint32_t)s->n_order;
         base_push(s->scratch, s->order, s->n_order, s->cap_order, id);
         s->parent[id] = parent;
-        pass_square_type(s->p, &op->type);
+        op->type = ir_type_canonical(s->p, &op->type);
         if (op->code == IR_DIMSIZE)
-            ir_set_int(s->m, op, IR_ATTR_DIM, pass_square_dim(s->p, ir_int(op, IR_ATTR_DIM, 0)));
+            ir_set_int(s->m, op, IR_ATTR_DIM, ir_dim_canonical(s->p, ir_int(op, IR_ATTR_DIM, 0)));
         if (op->region)
             list_ops(s, op->region, id);
     }

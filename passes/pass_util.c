@@ -68,21 +68,3 @@ bool pass_says_dim(const ir_op *op, ir_attr_key *key) {
     *key = op->code == IR_SLICE ? IR_ATTR_BEGIN : IR_ATTR_DIM;
     return op->code == IR_SLICE || op->code == IR_DIMSIZE;
 }
-
-ir_dim pass_square_dim(const ir_func *f, ir_dim d) {
-    if (!f->needs_square || !ir_dim_is_sym(d))
-        return d;
-    const char *name = f->syms[ir_dim_sym_index(d)];
-    size_t n = strlen(name);
-    if (n < 4 || strcmp(name + n - 4, ".src") != 0)
-        return d;
-    for (uint32_t i = 0; i < f->n_syms; i++)
-        if (strlen(f->syms[i]) == n && !memcmp(f->syms[i], name, n - 3) && !strcmp(f->syms[i] + n - 3, "dst"))
-            return ir_dim_sym(i);
-    return d;
-}
-
-void pass_square_type(const ir_func *f, ir_type *t) {
-    for (uint32_t i = 0; i < t->rank; i++)
-        t->dim[i] = pass_square_dim(f, t->dim[i]);
-}

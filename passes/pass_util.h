@@ -26,10 +26,7 @@ void pass_note_add(pass_context *ctx, ir_module *m, pass_note note);
 
 bool pass_has_level(const ir_module *m, ir_level level);
 ir_type pass_type_drop_lead(const ir_type *t); /* the feature axes of a tensor of a program */
-/* In a function with n_dst = n_src, g.src is written g.dst, so that equal shapes look equal. */
 /* Does the operation say a dimension?  Where it is copied into another function that has to change. */
 bool pass_says_dim(const ir_op *op, ir_attr_key *key);
-ir_dim pass_square_dim(const ir_func *f, ir_dim d);
-void pass_square_type(const ir_func *f, ir_type *t);
 
 #endif

@@ -130,6 +130,8 @@ typedef struct tiga_function_info {
     int32_t needs_square; /* n_dst must equal n_src for every graph it uses */
     tiga_host_fn host;
     const char *plan; /* the page schedule, as task IR text */
+    int32_t n_same; /* of programs: pairs of dims that must be equal, both of them sizes of graphs, in `same` */
+    const int32_t *same; /* [2 * n_same] */
 } tiga_function_info;
 
 /* The one exported symbol of a module: `const tiga_module_info *tiga_module_info_v1(void)`. */

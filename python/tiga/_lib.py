@@ -34,7 +34,7 @@ class FunctionInfo(C.Structure):
     _fields_ = [("name", C.c_char_p), ("signature", C.c_char_p), ("is_program", C.c_int32), ("n_dims", C.c_int32),
                 ("n_params", C.c_int32), ("n_results", C.c_int32), ("dims", C.POINTER(C.c_char_p)),
                 ("params", C.POINTER(FieldInfo)), ("results", C.POINTER(FieldInfo)), ("needs_square", C.c_int32),
-                ("host", C.c_void_p), ("plan", C.c_char_p)]
+                ("host", C.c_void_p), ("plan", C.c_char_p), ("n_same", C.c_int32), ("same", C.POINTER(C.c_int32))]
 
 
 class ModuleInfo(C.Structure):

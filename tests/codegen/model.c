@@ -169,6 +169,8 @@ typedef struct tiga_function_info {
     int32_t needs_square; /* n_dst must equal n_src for every graph it uses */
     tiga_host_fn host;
     const char *plan; /* the page schedule, as task IR text */
+    int32_t n_same; /* of programs: pairs of dims that must be equal, both of them sizes of graphs, in `same` */
+    const int32_t *same; /* [2 * n_same] */
 } tiga_function_info;
 
 /* The one exported symbol of a module: `const tiga_module_info *tiga_module_info_v1(void)`. */
@@ -1231,20 +1233,20 @@ static const char relax_plan[] =
     "  ret\n"
     "}\n";
 
-/* name, signature, is a program, dimensions, parameters, results (counts, then tables), square, host, plan */
+/* name, signature, is a program, dimensions, parameters, results (counts, then tables), square, host, plan, dimensions that are the same */
 static const tiga_function_info tiga_functions[] = {
     {"weighted_sum",
         "weighted_sum",
-        0, 2, 3, 1, weighted_sum_dims, weighted_sum_params, weighted_sum_results, 0, weighted_sum_host, weighted_sum_plan},
+        0, 2, 3, 1, weighted_sum_dims, weighted_sum_params, weighted_sum_results, 0, weighted_sum_host, weighted_sum_plan, 0, NULL},
     {"smooth",
         "smooth",
-        0, 1, 2, 1, smooth_dims, smooth_params, smooth_results, 1, smooth_host, smooth_plan},
+        0, 1, 2, 1, smooth_dims, smooth_params, smooth_results, 1, smooth_host, smooth_plan, 0, NULL},
     {"spread",
         "spread",
-        0, 2, 2, 2, spread_dims, spread_params, spread_results, 0, spread_host, spread_plan},
+        0, 2, 2, 2, spread_dims, spread_params, spread_results, 0, spread_host, spread_plan, 0, NULL},
     {"relax",
         "relax",
-        1, 3, 4, 1, relax_dims, relax_params, relax_results, 1, relax_host, relax_plan},
+        1, 3, 4, 1, relax_dims, relax_params, relax_results, 1, relax_host, relax_plan, 0, NULL},
 };
 
 static const tiga_module_info tiga_info = {

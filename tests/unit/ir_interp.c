@@ -403,6 +403,12 @@ Test(refused, bad_graphs_and_sizes) {
     call.graphs = gap;
     call.dims = (int64_t[]){5, 3, 3};
     refused("pagerank", m, &call, "not square");
+    const ir_module *relations = parse_file(base_arena_new(), TIGA_SOURCE_DIR "/tests/ir/program_relations.ir");
+    const ir_graph_data *both[] = {&gap_graph, &gap_graph, NULL};
+    call.graphs = both;
+    call.dims = (int64_t[]){5, 3, 3, 5, 3, 3};
+    refused("together", relations, &call, "not square");
+    refused("there_and_back", relations, &call, "b.dst is 5, but a.src is 3");
     const ir_module *big = parse(
         base_arena_new(), "module m\nprogram @p[F](param x: f32) -> (o: f32[F, F, F]) {\n%1 = param {field = 0} : f32\n"
                           "%2 = broadcast %1 : f32[F, F, F]\nret %2\n}");

@@ -193,6 +193,24 @@ Test(verify, kernels) {
 }
 
 /* ---- programs ---- */
+#define SAME(same)                                                                                                     \
+    "module m\nprogram @p[a.dst, a.src, a.edge, b.dst, b.src, b.edge, F](graph a: graph, graph b: graph, param x: "    \
+    "f32[a.dst], param y: f32[b.src]) -> () same(" same ") {\n%1 = param {field = 2} : f32[a.dst]\n%2 = param {field " \
+    "= 3} : f32[b.src]\n%3 = add %1, %2 : f32[a.dst]\nret\n}"
+
+Test(verify, sizes_that_are_the_same) {
+    const wrong list[] = {
+        {SAME("b.src = a.dst"), NULL},
+        {SAME("b.dst = a.src"), "do not broadcast"},
+        {SAME("b.src = a.dst, b.src = a.src"), "'b.src' has two names"},
+        {SAME("b.src = a.dst, a.dst = a.src"), "'a.dst' has two names"},
+        {SAME("b.src = F"), "only the rows and sources of graphs"},
+        {SAME("b.edge = a.edge"), "only the rows and sources of graphs"},
+        {"module m\nkernel @k[a.src, b.src](src x: f32) -> () same(a.src = b.src) {\nret\n}", "only a program"},
+    };
+    CHECK(list);
+}
+
 #define CALLS(body)                                                                                                    \
     "module m\nkernel @one[F](src x: f32[F], edge w: f32, param c: f32[F]) -> (o: row f32[F]) {\n%1 = field {field = " \
     "0, at = src} : edge f32[F]\n"                                                                                     \
