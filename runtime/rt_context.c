@@ -4,7 +4,6 @@
  * an atomic. */
 #include "runtime/runtime.h"
 
-#include <omp.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -45,7 +44,7 @@ tiga_status tiga_context_new(const tiga_context_options *options, tiga_context *
     tiga_context *ctx = base_alloc_zero(sizeof *ctx);
     if (!ctx)
         return TIGA_E_MEMORY;
-    ctx->threads = o.threads ? o.threads : omp_get_max_threads();
+    ctx->threads = o.threads ? o.threads : rt_default_threads();
     tiga_execution_options limits = tiga_execution_defaults();
     limits.budget[TIGA_TIER_HOST] = o.host_budget_bytes;
     ctx->own = ctx->account = rt_account_new(&limits, NULL);
@@ -73,6 +72,7 @@ void tiga_context_free(tiga_context *ctx) {
     }
     tiga_execution_free(ctx->own);
     pthread_mutex_destroy(&ctx->lock);
+    rt_pool_free(ctx->pool);
     rt_mem_free(ctx->scratch);
     base_free(ctx->features);
     base_free(ctx);

@@ -5,7 +5,8 @@
  * on how many threads or chunks there are.
  *
  * Whether threads are worth it: large launches always; a small one runs its first chunk here and is timed, and only
- * when the rest would take longer than starting threads does, they get it. */
+ * when the rest would take longer than starting threads does, they get it.  A chunk that took long is not believed before
+ * a second one did: this thread may have lost its processor meanwhile. */
 #include "runtime/runtime.h"
 
 #include <time.h>
@@ -100,16 +101,20 @@ static tiga_status take_scratch(tiga_context *ctx, job *j, int *threads) {
 static bool run_chunks(tiga_context *ctx, job *j, double bytes, int threads) {
     if (threads <= 1 || j->n_chunks <= 1 || bytes >= LARGE_BYTES)
         return rt_parallel_for(ctx, threads, j->n_chunks, chunk_task, j);
-    double start = now();
-    int64_t second = chunk_begin(j, 1);
-    run_units(j, 0, second, 0);
-    double rest = (now() - start) * (double)(j->n_chunks - 1);
-    if (rest < START_SECONDS) { /* in one go; who interrupts need not wait for that */
-        run_units(j, second, j->units, 0);
-        return !rt_interrupted(ctx);
+    double each = 1, start = now();
+    for (int64_t begin = 0; j->first < 2 && j->first < j->n_chunks;) {
+        int64_t end = chunk_begin(j, ++j->first);
+        run_units(j, begin, end, 0);
+        begin = end;
+        double end_time = now(), took = end_time - start;
+        start = end_time;
+        each = took < each ? took : each;
+        if (each * (double)(j->n_chunks - j->first) < START_SECONDS) { /* in one go; who interrupts can wait for that */
+            run_units(j, begin, j->units, 0);
+            return !rt_interrupted(ctx);
+        }
     }
-    j->first = 1;
-    return rt_parallel_for(ctx, threads, j->n_chunks - 1, chunk_task, j);
+    return rt_parallel_for(ctx, threads, j->n_chunks - j->first, chunk_task, j);
 }
 
 static void plan_chunks(job *j, double bytes, int threads) {

@@ -18,6 +18,7 @@
 
 /* ---- rt_context.c: the context, its first error, interruption, the account of buffers made by calls ------------- */
 enum { RT_ERROR_BYTES = 2048 };
+typedef struct rt_pool rt_pool; /* rt_parallel.c */
 
 struct tiga_context {
     int threads;
@@ -36,6 +37,7 @@ struct tiga_context {
     pthread_mutex_t lock; /* guards what follows, and who is in force */
     _Atomic tiga_status status; /* set after `error`, so that other threads may look */
     char error[RT_ERROR_BYTES];
+    rt_pool *pool; /* its threads; NULL until the first are needed */
     void *scratch; /* of all threads of a launch; kept between launches */
     int64_t scratch_bytes;
     char *features; /* the list that rt_cpu_check has found here last; NULL: none yet */
@@ -107,6 +109,11 @@ typedef void (*rt_task_fn)(void *arg, int64_t task, int thread);
 /* Calls fn for tasks 0 .. n_tasks-1 on at most max_threads threads (0: those of the context), in about rising order.
  * Works in a child of fork too.  false: interrupted, some tasks did not run. */
 bool rt_parallel_for(tiga_context *ctx, int max_threads, int64_t n_tasks, rt_task_fn fn, void *arg);
+void rt_pool_free(rt_pool *p); /* NULL is fine */
+
+/* ---- rt_cores.c: how many threads are of use -------------------------------------------------------------------------- */
+int rt_default_threads(void); /* found out once */
+int rt_count_threads(const char *root); /* the same, anew; `root` is put before paths of /sys */
 void rt_atomic_min(_Atomic int64_t *place, int64_t value);
 /* Cuts 0 .. n into tasks of about `grain`; task t is begin .. end. */
 int64_t rt_n_tasks(int64_t n, int64_t grain);

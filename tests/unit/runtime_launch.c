@@ -2,8 +2,11 @@
 #include "runtime/runtime.h"
 
 #include <criterion/criterion.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -269,4 +272,120 @@ Test(launch, a_child_of_fork_runs_too) {
     free(want);
     tiga_graph_free(g);
     tiga_context_free(ctx);
+}
+
+/* ---- workers ---- */
+enum { MANY_REGIONS = 2000 };
+
+typedef struct tally {
+    _Atomic int64_t sum;
+    tiga_context *ctx;
+    _Atomic int inner;
+} tally;
+
+static void add_task(void *arg, int64_t task, int thread) {
+    tally *t = arg;
+    if (thread < 0 || thread > 3)
+        abort();
+    atomic_fetch_add(&t->sum, task + 1);
+}
+
+Test(launch, many_regions_each_task_once) {
+    for (int threads = 1; threads <= 4; threads++) {
+        tiga_context *ctx = context_of(threads);
+        tally t = {0};
+        for (int64_t n = 0; n < MANY_REGIONS; n++) {
+            atomic_store(&t.sum, 0);
+            cr_assert(rt_parallel_for(ctx, n % 5 ? 0 : 2, n % 50, add_task, &t));
+            cr_assert_eq(t.sum, (n % 50) * (n % 50 + 1) / 2, "region %d on %d threads", (int)n, threads);
+        }
+        tiga_context_free(ctx);
+    }
+}
+
+static void inner_task(void *arg, int64_t task, int thread) {
+    tally *t = arg;
+    (void)task;
+    atomic_fetch_add(&t->inner, thread == 0);
+}
+
+static void outer_task(void *arg, int64_t task, int thread) {
+    tally *t = arg;
+    (void)task, (void)thread;
+    if (!rt_parallel_for(t->ctx, 0, 7, inner_task, t))
+        abort();
+}
+
+Test(launch, a_region_inside_of_a_region_runs_where_it_is) {
+    tally t = {.ctx = context_of(3)};
+    cr_assert(rt_parallel_for(t.ctx, 0, 20, outer_task, &t));
+    cr_assert_eq(t.inner, 140);
+    tiga_context_free(t.ctx);
+}
+
+static pthread_t signalled;
+static _Atomic int n_signals;
+
+static void note_thread(int number) {
+    (void)number;
+    if (!pthread_equal(signalled, pthread_self()))
+        abort();
+    n_signals++;
+}
+
+static void kill_task(void *arg, int64_t task, int thread) {
+    (void)arg, (void)task, (void)thread;
+    kill(getpid(), SIGUSR1);
+}
+
+Test(launch, workers_leave_signals_to_the_host) {
+    tiga_context *ctx = context_of(4);
+    signalled = pthread_self();
+    signal(SIGUSR1, note_thread);
+    cr_assert(rt_parallel_for(ctx, 0, 500, kill_task, NULL));
+    cr_assert_gt(n_signals, 0);
+    tiga_context_free(ctx);
+}
+
+/* ---- how many ---- */
+static void put_line(const char *root, const char *name, const char *line) {
+    char path[256];
+    snprintf(path, sizeof path, "%s%s", root, name);
+    for (char *at = path + strlen(root) + 1; *at; at++)
+        if (*at == '/') {
+            *at = 0;
+            mkdir(path, 0700);
+            *at = '/';
+        }
+    FILE *f = fopen(path, "w");
+    cr_assert(f && fputs(line, f) >= 0 && fclose(f) == 0);
+}
+
+Test(launch, threads_that_are_of_use) {
+    char root[] = "/tmp/tiga_cores_XXXXXX", command[64];
+    cr_assert(mkdtemp(root));
+    unsetenv("OMP_NUM_THREADS");
+    int all = rt_count_threads(root); /* no control groups there */
+    cr_assert_geq(all, 1);
+    put_line(root, "/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
+    put_line(root, "/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n");
+    cr_assert_eq(rt_count_threads(root), all);
+    put_line(root, "/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "50000\n");
+    cr_assert_eq(rt_count_threads(root), 1);
+    put_line(root, "/sys/fs/cgroup/cpu.max", "max 100000\n");
+    cr_assert_eq(rt_count_threads(root), all);
+    put_line(root, "/sys/fs/cgroup/cpu.max", "100001 100000\n");
+    cr_assert_eq(rt_count_threads(root), all < 2 ? all : 2);
+    put_line(root, "/sys/fs/cgroup/cpu.max", "1000 100000\n");
+    cr_assert_eq(rt_count_threads(root), 1);
+    static const struct {
+        const char *text;
+        int want;
+    } cases[] = {{"3", 3}, {"5,2", 5}, {"7 ", 7}, {"0", 1}, {"-2", 1}, {"x", 1}, {"", 1}, {"99999999", 4096}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        setenv("OMP_NUM_THREADS", cases[i].text, 1);
+        cr_assert_eq(rt_count_threads(root), cases[i].want, "'%s'", cases[i].text);
+    }
+    snprintf(command, sizeof command, "rm -rf %s", root);
+    cr_assert_eq(system(command), 0);
 }
