@@ -38,7 +38,7 @@ TIGA_API const char *tiga_status_text(tiga_status status); /* static; "unknown s
 /* ---- context ---- */
 typedef struct tiga_context_options {
     size_t struct_bytes; /* sizeof(tiga_context_options) */
-    int threads;         /* 0: one per available core (OMP_NUM_THREADS is honoured) */
+    int threads; /* 0: OMP_NUM_THREADS, or one per core that the process may use, within the quota of its control group */
     int64_t host_budget_bytes; /* for buffers made by one call, results it allocates included; < 0: unlimited */
     /* Asked about every 50 ms while a call takes long, on the thread that made the call; nonzero stops the call with
      * E_INTERRUPTED.  For hosts that run the handlers of signals themselves.  May use other contexts.  NULL: not asked */
