@@ -1,9 +1,9 @@
 // Glue to the Clang, LLVM and LLD 19 libraries (see drv_clang.h).  Holds no knowledge of Tiga but the flags its C is compiled
 // with; which passes run at -O1 and -O2 says drv_codegen.cpp, the other C++ file.
 //
-// Bits: floating point contraction is off and every libm function is compiled as an unknown call (-fno-builtin-NAME), so
-// that LLVM neither folds it with the doubles of this process nor rewrites it (pow(2, x) to exp2(x)): what runs is libm's
-// own result, the same that the interpreter computes.
+// Bits: floating point contraction is off, functions of mathematics are Tiga's own or one correctly rounded instruction, and
+// fmod is compiled as an unknown call (-fno-builtin-NAME), so that LLVM does not fold it with the doubles of this process:
+// what runs is libm's own result, the same that the interpreter computes.
 #include "driver/drv_clang.h"
 #include "driver/drv_codegen.h"
 #include "driver/drv_symbols.h"
@@ -41,7 +41,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cctype>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -195,34 +194,8 @@ void drv_cpu_fini(drv_cpu *cpu) {
 
 namespace {
 
-// Functions of libm whose result is not fixed by IEEE 754: never folded, never rewritten.
-const char *const libm_functions[] = {
-    "acos",  "acosh", "asin",  "asinh", "atan",      "atan2", "atanh", "cbrt",  "cos",    "cosh",   "erf",
-    "erfc",  "exp",   "exp10", "exp2",  "expm1",     "fmod",  "hypot", "ldexp", "lgamma", "log",    "log10",
-    "log1p", "log2",  "logb",  "pow",   "remainder", "sin",   "sinh",  "tan",   "tanh",   "tgamma",
-};
-
-bool in_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
-
-// Those that the text calls.  Every function and every call carries the list, so a long one is dear: a tenth of the time.
-std::set<std::string> called_of_libm(llvm::StringRef text) {
-    static const std::set<llvm::StringRef> *known = [] {
-        auto *names = new std::set<llvm::StringRef>;
-        for (llvm::StringRef f : libm_functions)
-            names->insert(f);
-        return names;
-    }();
-    std::set<std::string> called;
-    for (size_t at = text.find('('); at != text.npos; at = text.find('(', at + 1)) {
-        size_t begin = at;
-        while (begin > 0 && in_word(text[begin - 1]))
-            begin--;
-        llvm::StringRef word = text.slice(begin, at);
-        if (known->count(word) || (word.consume_back("f") && known->count(word)))
-            called.insert(word.str());
-    }
-    return called;
-}
+// The one function of libm that is called by name (cg_libm) and has no instruction.
+const char *const remainders[] = {"fmod", "fmodf"};
 
 std::vector<std::string> clang_arguments(llvm::StringRef text, const drv_clang_options *o, const std::string &path) {
     std::vector<std::string> args = {
@@ -259,8 +232,9 @@ std::vector<std::string> clang_arguments(llvm::StringRef text, const drv_clang_o
     llvm::StringRef(base_str_text(&o->cpu->switches)).split(switches, ',', -1, false);
     for (llvm::StringRef s : switches)
         args.insert(args.end(), {"-target-feature", s.str()});
-    for (const std::string &f : called_of_libm(text))
-        args.insert(args.end(), {"-fno-builtin-" + f, "-fno-builtin-" + f + "f"});
+    for (const char *f : remainders) // said only where it is called: every function and every call carries it
+        if (text.contains(std::string(f) + "("))
+            args.push_back(std::string("-fno-builtin-") + f);
     args.push_back(path);
     return args;
 }
