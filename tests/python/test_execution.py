@@ -474,12 +474,12 @@ assert not y.residency["resident"] and y.tolist() == [5.0]
 
 
 class Random(Folder):
-    """Thousands of steps against a model in lists: values, bytes, residency."""
+    """Hundreds of steps against a model in lists: values, bytes, residency."""
 
     def test_steps(self):
-        for seed in range(3):
+        for seed in range(2):
             with self.subTest(seed=seed):
-                self.steps(random.Random(seed), 500)
+                self.steps(random.Random(seed), 150)  # each moves a few values to the disk and back
 
     def steps(self, r, n):
         with tg.execution(memory={"host": 4000, "nvme": 1 << 20}, spill_dir=self.folder, eviction="lru") as run:
