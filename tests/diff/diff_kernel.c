@@ -2,6 +2,7 @@
  * Every shape in a kernel is cut from one base shape, so that any two of them broadcast. */
 #include "diff_gen.h"
 
+#include <math.h>
 #include <string.h>
 
 typedef diff_gen gen;
@@ -261,19 +262,57 @@ static bool stretches_to(const ir_type *from, const ir_type *to) {
     return true;
 }
 
-/* a + b, or that and a product of the values of an earlier state, which still is associative and commutative. */
-static ir_id tame_state(gen *g, const ir_type *state, ir_id a, ir_id b) {
+/* What a tame combine does with a state, all of it associative and commutative. */
+typedef enum tame_kind { TAME_SUM, TAME_MAX, TAME_MIN, TAME_CHOICE } tame_kind;
+typedef struct tame_state {
+    tame_kind kind;
+    int by; /* a choice: the state, a maximum or minimum, that says from which side */
+} tame_state;
+
+static bool decides(const tame_state *s) { return s->kind == TAME_MAX || s->kind == TAME_MIN; }
+
+static tame_state tame_choose(gen *g, const ir_type *states, const tame_state *so_far, int i) {
+    tame_state out = {.kind = diff_chance(g->r, 60) ? TAME_SUM : diff_chance(g->r, 50) ? TAME_MAX : TAME_MIN};
+    for (int k = 0; k < i; k++)
+        if (decides(&so_far[k]) && stretches_to(&states[k], &states[i]) && diff_chance(g->r, 50))
+            out = (tame_state){TAME_CHOICE, k};
+    return out;
+}
+
+/* What the combine leaves unchanged. */
+static double tame_start(tame_kind kind) {
+    return kind == TAME_MAX ? -(double)INFINITY : kind == TAME_MIN ? (double)INFINITY : 0;
+}
+
+/* a + b, or that and a product of the values of the first state, when it is a sum. */
+static ir_id tame_sum(gen *g, const ir_type *state, const tame_state *all, ir_id a, ir_id b) {
     ir_id first_a = g->values[0], first_b = g->values[g->n / 2];
     ir_type t = type_of(g, first_a);
     ir_id sum = ir_emit_elementwise(&g->b, IR_ADD, (ir_id[]){a, b}, 2);
-    if (a == first_a || !stretches_to(&t, state) || diff_chance(g->r, 40)) return sum;
+    if (a == first_a || all[0].kind != TAME_SUM || !stretches_to(&t, state) || diff_chance(g->r, 40)) return sum;
     ir_id both = ir_emit_elementwise(&g->b, IR_MUL, (ir_id[]){first_a, first_b}, 2);
     return ir_emit_elementwise(&g->b, IR_ADD, (ir_id[]){sum, both}, 2);
 }
 
+static ir_id tame_next(gen *g, const ir_type *states, const tame_state *all, int i, const ir_id *args, int n) {
+    ir_id two[] = {args[i], args[n + i]};
+    if (all[i].kind == TAME_SUM) return tame_sum(g, &states[i], all, two[0], two[1]);
+    if (decides(&all[i])) return ir_emit_elementwise(&g->b, all[i].kind == TAME_MAX ? IR_MAX : IR_MIN, two, 2);
+    ir_id by[] = {args[all[i].by], args[n + all[i].by]};
+    ir_id first = ir_emit_elementwise(&g->b, all[all[i].by].kind == TAME_MAX ? IR_GE : IR_LE, by, 2);
+    return ir_emit_elementwise(&g->b, IR_SELECT, (ir_id[]){first, two[0], two[1]}, 3);
+}
+
+/* A row without edges has an infinite maximum; a sum of results would have no slope. */
+static ir_id without_infinity(gen *g, ir_id v) {
+    ir_type t = ir_scalar(type_of(g, v).dtype);
+    ir_id size = ir_emit_elementwise(&g->b, IR_ABS, &v, 1);
+    ir_id there = ir_emit_elementwise(&g->b, IR_LT, (ir_id[]){size, ir_emit_f(&g->b, t, 1e300)}, 2);
+    return ir_emit_elementwise(&g->b, IR_SELECT, (ir_id[]){there, v, ir_emit_f(&g->b, t, 0)}, 3);
+}
+
 /* A value of the region for the state: something computed if it fits, else a and b in one operation. */
 static ir_id next_state(gen *g, const ir_type *state, ir_id a, ir_id b) {
-    if (g->r->tame) return tame_state(g, state, a, b);
     for (int tries = 0; tries < 4; tries++) {
         ir_id v = g->values[g->n - 1 - diff_below(g->r, g->n < 4 ? g->n : 4)];
         ir_type t = type_of(g, v);
@@ -283,7 +322,7 @@ static ir_id next_state(gen *g, const ir_type *state, ir_id a, ir_id b) {
     return ir_emit_elementwise(&g->b, code, (ir_id[]){a, b}, 2);
 }
 
-static void fill_region(gen *g, ir_id combine, const ir_type *states, int n) {
+static void fill_region(gen *g, ir_id combine, const ir_type *states, const tame_state *tame, int n) {
     ir_region *outer = g->b.r;
     gen inner = *g;
     ir_id args[8], next[4];
@@ -298,7 +337,9 @@ static void fill_region(gen *g, ir_id combine, const ir_type *states, int n) {
     for (int i = 0; i < 2 * n; i++) keep(&inner, args[i]);
     if (!g->r->tame && diff_chance(g->r, 60)) add_constant(&inner);
     for (int64_t steps = g->r->tame ? 0 : diff_below(g->r, 8); steps > 0; steps--) add_elementwise(&inner);
-    for (int i = 0; i < n; i++) next[i] = next_state(&inner, &states[i], args[i], args[n + i]);
+    for (int i = 0; i < n; i++)
+        next[i] = g->r->tame ? tame_next(&inner, states, tame, i, args, n)
+                             : next_state(&inner, &states[i], args[i], args[n + i]);
     ir_emit(&inner.b, IR_YIELD, (ir_type){.dtype = IR_NONE}, next, (size_t)n);
     g->b.r = outer;
 }
@@ -306,24 +347,27 @@ static void fill_region(gen *g, ir_id combine, const ir_type *states, int n) {
 static void add_combine(gen *g) {
     ir_id args[8];
     ir_type states[4];
+    tame_state tame[4] = {{TAME_SUM, 0}};
     int n = 1 + (int)diff_below(g->r, 4);
     for (int i = 0; i < n; i++) {
         args[n + i] = computed(g, pick(g));
         states[i] = type_of(g, args[n + i]);
         states[i].space = IR_UNIFORM;
-        args[i] = ir_emit_const(&g->b, states[i], diff_value(g->r, states[i].dtype));
+        if (g->r->tame) tame[i] = tame_choose(g, states, tame, i);
+        args[i] = decides(&tame[i]) ? ir_emit_f(&g->b, states[i], tame_start(tame[i].kind))
+                                    : ir_emit_const(&g->b, states[i], diff_value(g->r, states[i].dtype));
     }
     ir_id id = ir_emit(&g->b, IR_COMBINE, ir_scalar(IR_TUPLE), args, (size_t)(2 * n));
     bool scalar = true;
     for (int i = 0; i < n; i++)
         for (uint32_t k = 0; k < states[i].rank; k++) scalar = scalar && states[i].dim[k] == 1;
     if (scalar && diff_chance(g->r, 70)) ir_set_int(g->m, ir_at(g->f, id), IR_ATTR_LANES, IR_N_PARTIALS);
-    fill_region(g, id, states, n);
+    fill_region(g, id, states, tame, n);
     for (int i = 0; i < n; i++) {
         states[i].space = IR_ROW;
         ir_id get = ir_emit1(&g->b, IR_GET, states[i], id);
         ir_set_int(g->m, ir_at(g->f, get), IR_ATTR_INDEX, i);
-        keep(g, get);
+        keep(g, decides(&tame[i]) ? without_infinity(g, get) : get);
     }
 }
 
