@@ -4,8 +4,12 @@ A View is memory of a known element type and shape.  Objects are asked, in this 
 tensor; have you the buffer protocol, __array_interface__, DLPack; are you a list.  Only lists (and tuples) are copied.
 """
 import ctypes as C
+import itertools
+import math
 import operator
+import struct
 import sys
+from array import array as packed
 
 from . import _dtypes, _lib
 
@@ -389,14 +393,14 @@ def _list_shape(value, what):
     return tuple(shape)
 
 
-def _flatten(value, shape, dtype, what, out):
-    if not shape:
-        out.append(number(value, dtype, _Element(what)))
-        return
+def _flatten(value, shape, what, out):
     if not isinstance(value, (list, tuple, range)) or len(value) != shape[0]:
         raise ValueError(f"{what} is a list whose parts have different lengths")
+    if len(shape) == 1:
+        out.extend(value)
+        return
     for part in value:
-        _flatten(part, shape[1:], dtype, what, out)
+        _flatten(part, shape[1:], what, out)
 
 
 class _Element(What):
@@ -406,11 +410,39 @@ class _Element(What):
         super().__init__(f"{what}: an element", what.expression)
 
 
+def _packed(numbers, dtype):
+    """An array.array of plain numbers, made in one go; None where one of them has to be looked at, or is wrong."""
+    kinds = set(map(type, numbers))
+    if not kinds or not kinds <= _PLAIN[dtype.python] or dtype.long == "bfloat16":
+        return None
+    try:
+        if dtype.python is complex:
+            return _finite(packed(dtype.letter, itertools.chain.from_iterable([(z.real, z.imag) for z in numbers])))
+        if dtype.long == "float16":  # by way of f32, as the language does
+            singles = _finite(packed("f", numbers))
+            return singles and packed("H", struct.pack(f"{len(numbers)}e", *singles))
+        return _finite(packed("B" if dtype.python is bool else dtype.letter, numbers))
+    except (OverflowError, struct.error):
+        return None
+
+
+def _finite(memory):
+    """None where numbers may have been too large for f32 and be infinite now; they may also have been given so."""
+    return None if memory.typecode == "f" and not math.isfinite(sum(memory)) else memory
+
+
+_PLAIN = {bool: {bool}, int: {int}, float: {float, int}, complex: {complex, float, int}}
+
+
 def from_list(value, dtype, what):
     """A View of a copy of a list, or of lists of lists."""
     shape, flat = _list_shape(value, what), []
-    _flatten(value, shape, dtype, what, flat)
-    memory = (dtype.ctype * len(flat))(*map(dtype.to_c, flat))
+    _flatten(value, shape, what, flat)
+    memory = _packed(flat, dtype)
+    if memory is not None:
+        return View(memory.buffer_info()[0], dtype, shape, True, LIST, memory)
+    element = _Element(what)
+    memory = (dtype.ctype * len(flat))(*[dtype.to_c(number(x, dtype, element)) for x in flat])
     return View(C.addressof(memory), dtype, shape, True, LIST, memory)
 
 
@@ -460,8 +492,12 @@ def _empty_memory(dtype, shape):
 _letters = {t.code: t.letter.encode() for t in _dtypes.TABLE}
 
 
-def _numbers(value, depth, from_c):
-    return [_numbers(part, depth - 1, from_c) for part in value] if depth else from_c(value)
+def _numbers(value, depth, dtype):
+    if dtype.is_plain:
+        return value
+    if depth == 1:
+        return list(map(dtype.from_c, value))
+    return [_numbers(part, depth - 1, dtype) for part in value] if depth else dtype.from_c(value)
 
 
 def finish(array, kind, rank, dtype):
@@ -470,7 +506,7 @@ def finish(array, kind, rank, dtype):
         return array[()] if rank == 0 else array
     if kind == TORCH:
         return array
-    return _numbers(array.tolist(), rank, dtype.from_c) if kind == LIST or rank == 0 else array
+    return _numbers(array.tolist(), rank, dtype) if kind == LIST or rank == 0 else array
 
 
 # ---- memory of the library, seen from Python ----

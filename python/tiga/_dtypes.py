@@ -54,12 +54,13 @@ class DType:
     """One element type of the language.  to_c and from_c: between a number and the ctype, which holds the bits of a
     16-bit float.  numpy: its name there, long elsewhere."""
     __slots__ = ("code", "name", "size", "letter", "long", "dlpack", "ctype", "python", "numpy", "to_c", "from_c",
-                 "least", "align", "parts")
+                 "least", "align", "parts", "is_plain")
 
     def __init__(self, code, name, size, letter, long, dlpack, ctype, python, numpy=None, to_c=_same, from_c=_same):
         self.code, self.name, self.size, self.letter = code, name, size, letter
         self.long, self.dlpack, self.ctype, self.python = long, dlpack, ctype, python
         self.numpy, self.to_c, self.from_c = numpy or long, to_c, from_c
+        self.is_plain = from_c is _same  # a memoryview's numbers are those of the language
         self.align = size // 2 if python is complex else size
         self.parts = (2,) if python is complex else ()  # the last axis of its memory, of `letter`s
         self.least = 0 if letter == "B" else -(1 << (8 * size - 1))  # of integers

@@ -308,7 +308,7 @@ class Tensor(_lib.extension.TensorBase if _lib.extension else _Base):
         if not data:
             return _arrays._empty_memory(dtype, shape).tolist()
         numbers = memoryview(data).cast(dtype.letter, shape + dtype.parts).tolist()
-        return numbers if dtype.from_c is _dtypes._same else _arrays._numbers(numbers, len(shape), dtype.from_c)
+        return _arrays._numbers(numbers, len(shape), dtype)
 
     def item(self):
         """The only element, as a Python number."""

@@ -1,10 +1,13 @@
 """Arrays that do not fit, and objects that lie: always one clear error, never a wrong result."""
 import ctypes
 import gc
+import math
+import random
 import unittest
 import weakref
 
 from support import W, X, Y, array, f32, module, needs_numpy, np, tg, triangle
+from tiga import _arrays, _dtypes
 
 
 class Case(unittest.TestCase):
@@ -267,6 +270,40 @@ class DLPack(Case):
         del a
         gc.collect()
         self.assertIsNone(gone())
+
+
+class Lists(unittest.TestCase):
+    """Lists are packed in one go where that gives what one number after the other gives: the same bits, or an error."""
+    NUMBERS = [0.0, -0.0, math.inf, -math.inf, math.nan, 1e-45, 1e-310, 3.4028235e38, 3.5e38, -1e39, 65504.0, 65520.0, 1e5, 1.5, 7,
+               2**24 + 1, 2**53 + 1, -2**31, 2**31 - 1, 2**31, 2**63 - 1, 2**63, -2**63, 255, 256, 127, 128, -128, -129, 10**400,
+               True, False, 1 + 2j, complex(1e39, 0), complex(math.inf, 1e38)]
+    WHAT = _arrays.What("x", "x")
+
+    def one_by_one(self, values, dtype):
+        return bytes((dtype.ctype * len(values))(*[dtype.to_c(_arrays.number(x, dtype, self.WHAT)) for x in values]))
+
+    def at_once(self, values, dtype):
+        view = _arrays.from_list(values, dtype, self.WHAT)
+        self.assertEqual(view.shape, (len(values),))
+        return ctypes.string_at(view.pointer, dtype.size * len(values))
+
+    def outcome(self, function, *arguments):
+        try:
+            return function(*arguments)
+        except (TypeError, ValueError) as error:
+            return type(error)
+
+    def test_same_bits(self):
+        choose = random.Random(1)
+        for dtype in _dtypes.TABLE:
+            for _ in range(500):
+                values = [choose.choice(self.NUMBERS) for _ in range(choose.randint(1, 3))]
+                with self.subTest(dtype=dtype, values=values):
+                    self.assertEqual(self.outcome(self.at_once, values, dtype), self.outcome(self.one_by_one, values, dtype))
+
+    def test_nested(self):
+        view = _arrays.from_list([[[1, 2]], ((3.0, 4),), [range(5, 7)]], _dtypes.BY_LONG["float32"], self.WHAT)
+        self.assertEqual((view.shape, list((ctypes.c_float * 6).from_address(view.pointer))), ((3, 1, 2), [1, 2, 3, 4, 5, 6]))
 
 
 if __name__ == "__main__":
