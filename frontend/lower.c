@@ -358,6 +358,50 @@ static void kernel_body(fe_context *c, fe_decl *d) {
     fe_close_block(&l, 0);
 }
 
+/* The kernel once more, without -D, if -D fixes a dimension of it: programs may call it with other sizes.  Where it needs a
+ * fixed one there is no such version. */
+static void open_kernel(fe_context *c, fe_decl *d) {
+    size_t n = c->diags->n, n_errors = c->diags->n_errors, n_defines = c->n_defines;
+    bool fixed = false;
+    for (size_t i = 0; i < d->n_syms; i++)
+        for (size_t k = 0; k < n_defines; k++)
+            fixed |= strcmp(c->defines[k].name, d->syms[i].name->text) == 0;
+    if (!fixed || n_errors)
+        return;
+    fe_decl *open = base_arena_alloc(c->arena, sizeof *open);
+    *open = *d;
+    const char *text = base_arena_printf(c->arena, "%s_open", d->name->text);
+    for (open->name = fe_intern(c, text, strlen(text)); open->name->decl; open->name = fe_intern(c, text, strlen(text)))
+        text = base_arena_printf(c->arena, "%s_", text);
+    c->n_defines = 0;
+    kernel_head(c, open);
+    if (!open->bad)
+        kernel_body(c, open);
+    c->n_defines = n_defines;
+    open->func->exported = false;
+    d->unfixed = c->diags->n_errors == n_errors && !open->bad ? open : NULL;
+    c->diags->n = n;
+    c->diags->n_errors = n_errors;
+    if (d->unfixed)
+        open->name->decl = open;
+    else
+        c->module->n_funcs--; /* the last */
+}
+
+static void drop_unused(fe_context *c) {
+    ir_module *m = c->module;
+    for (size_t i = 0; i < c->n_decls; i++) {
+        const fe_decl *d = c->decls[i];
+        size_t at = 0;
+        if (!d->unfixed || d->unfixed_used)
+            continue;
+        d->unfixed->name->decl = NULL;
+        while (m->funcs[at] != d->unfixed->func)
+            at++;
+        memmove(&m->funcs[at], &m->funcs[at + 1], (--m->n_funcs - at) * sizeof *m->funcs);
+    }
+}
+
 static void bind_graphs(fe_lower *l, fe_decl *d) {
     static const char *const WORDS[] = {"dst", "src", "edge"};
     for (size_t i = 0; i < d->n_params; i++) {
@@ -481,10 +525,14 @@ void fe_lower_all(fe_context *c) {
         if (d->kind == FE_TOK_KERNEL && d->func)
             kernel_body(c, d);
     }
+    for (size_t i = 0; i < c->n_decls; i++)
+        if (c->decls[i]->kind == FE_TOK_KERNEL && c->decls[i]->func && !c->decls[i]->bad)
+            open_kernel(c, c->decls[i]);
     fe_order_programs(c);
     for (size_t i = 0; i < c->n_programs; i++)
         if (!c->programs[i]->bad)
             fe_lower_program(c, c->programs[i]);
+    drop_unused(c);
     order_as_written(c);
     fe_lower_exports(c);
     fe_check_gradients(c);

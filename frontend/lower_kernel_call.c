@@ -9,6 +9,7 @@
 typedef struct call {
     fe_lower *l;
     const fe_expr *e;
+    fe_decl *decl;
     const ir_func *callee;
     size_t graph_param; /* of the program */
     uint32_t graph;     /* from 0 */
@@ -206,6 +207,27 @@ static bool actual_type(call *k, const ir_type *formal, int axis, ir_type *out) 
     return true;
 }
 
+/* Is a dimension that -D has fixed another one in an argument with all axes? */
+static bool differs(const call *k) {
+    for (size_t i = 0; i < k->callee->n_params; i++) {
+        const ir_type *have = fe_type_at(k->l, k->args[i]), *want = &k->callee->params[i].type,
+                      *open = &k->decl->unfixed->func->params[i].type;
+        uint32_t lead = axis_of(k->callee->params[i].role) >= 0;
+        for (uint32_t d = 0; d < want->rank && have->rank == want->rank + lead; d++)
+            if (ir_dim_is_sym(open->dim[d]) && !ir_dim_is_sym(want->dim[d]) && have->dim[d + lead] != want->dim[d])
+                return true;
+    }
+    return false;
+}
+
+/* -D is for the calls from outside that name the kernel; here the arguments say the sizes. */
+static void take_open(call *k) {
+    k->decl->unfixed_used = true;
+    k->callee = k->decl->unfixed->func;
+    k->dims = base_arena_new_array(k->l->c->arena, ir_dim, k->callee->n_syms + 1);
+    k->bound = base_arena_new_array(k->l->c->arena, bool, k->callee->n_syms + 1);
+}
+
 static bool lower_fields(call *k) {
     fe_lower *l = k->l;
     bool ok = true;
@@ -225,6 +247,8 @@ static bool lower_fields(call *k) {
                      "cast it: %s(...)", ir_dtype_text(p->type.dtype));
         }
     }
+    if (ok && k->decl->unfixed && differs(k))
+        take_open(k);
     for (size_t i = 0; i < k->callee->n_params && ok; i++)
         ok = bind_full(k, i);
     ok = ok && compute_dims(k);
@@ -296,7 +320,7 @@ ir_id fe_lower_kernel_call(fe_lower *l, const fe_expr *e, fe_decl *decl) {
     if (decl->bad || !decl->func)
         return 0;
     size_t n = decl->func->n_params + decl->func->n_syms + 1;
-    call k = {.l = l, .e = e, .callee = decl->func};
+    call k = {.l = l, .e = e, .decl = decl, .callee = decl->func};
     k.args = base_arena_new_array(c->arena, ir_id, n);
     k.given = base_arena_new_array(c->arena, const fe_expr *, n);
     k.dims = base_arena_new_array(c->arena, ir_dim, n);

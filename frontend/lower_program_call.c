@@ -144,17 +144,24 @@ static bool is_fixed(const fe_lower *l, const fe_name *name) {
     return false;
 }
 
-/* A name met for the first time is the dimension of the argument; -D has fixed it otherwise. */
+/* A name met for the first time is the dimension of the argument. */
 static void bind_dims(call *k, const fe_param *p, const ir_type *t) {
     fe_lower *l = k->l;
     for (size_t i = 0; i < p->type.n && p->type.n == t->rank; i++) {
         const fe_dim *d = &p->type.dims[i];
         if (d->kind != FE_DIM_NAME || (d->name->local && d->name->local->frame == l->frame))
             continue;
-        if (is_fixed(l, d->name))
-            fe_bind_dim(l, d->name, d->span);
-        else
-            fe_bind(l, FE_BIND_DIM, d->name, d->span, "(dimension")->dim = t->dim[i];
+        fe_bind(l, FE_BIND_DIM, d->name, d->span, "(dimension")->dim = t->dim[i];
+    }
+}
+
+/* A name that no argument shows is what -D says. */
+static void bind_fixed_dims(call *k, const fe_param *p) {
+    for (size_t i = 0; i < p->type.n; i++) {
+        const fe_dim *d = &p->type.dims[i];
+        bool bound = d->kind != FE_DIM_NAME || (d->name->local && d->name->local->frame == k->l->frame);
+        if (!bound && is_fixed(k->l, d->name))
+            fe_bind_dim(k->l, d->name, d->span);
     }
 }
 
@@ -208,6 +215,9 @@ static bool bind_params(call *k) {
     for (size_t i = 0; i < d->n_params; i++)
         if (!d->params[i].is_graph)
             bind_dims(k, &d->params[i], fe_type_at(l, k->args[i]));
+    for (size_t i = 0; i < d->n_params; i++)
+        if (!d->params[i].is_graph)
+            bind_fixed_dims(k, &d->params[i]);
     for (size_t i = 0; i < d->n_params; i++)
         if (!d->params[i].is_graph && !fit_arg(k, i))
             return false;

@@ -40,6 +40,27 @@ class Compile(unittest.TestCase):
         with self.assertWarnsRegex(tg.CompileWarning, "no dimension 'G'|dimension 'G'"):
             tg.compile(SUM, G=3)
 
+    def test_dimensions_of_helpers(self):
+        text = """
+kernel mix[K, F](dst x: f32[K], param W: f32[F, K]) -> f32[F] { return dot(W, dst.x) + f32(reduce count()) }
+kernel first[K](dst x: f32[K]) -> f32 { return sum(slice(dst.x, 0, 2)) + f32(reduce count()) }
+program layer(g: graph, x: f32[g.dst, K], W: f32[F, K]) -> f32[g.dst, F] { return mix(g, x = x, W = W) }
+program net(g: graph, x: f32[g.dst, K], V: f32[H, K], W: f32[C, H]) -> f32[g.dst, C] {
+    return layer(g, x = layer(g, x = x, W = V), W = W) + sum(first(g, x = x)) * 0
+}
+export vjp net(x, V)
+"""
+        g, x = triangle(), [[1, 2, 3]] * 3
+        given = dict(x=x, V=[[1, 0, 2], [3, 1, 1]], W=[[2, 1]])
+        plain = tg.compile(text, K=3)
+        want, y = plain.net(g, **given), [[1], [2], [3]]
+        for dims in (dict(K=3, H=2), dict(K=3, H=2, C=1), dict(K=3, F=2), dict(K=3, H=2, F=7)):
+            m = tg.compile(text, **dims)
+            self.assertEqual(m.net(g, **given), want)
+            self.assertEqual(m.net.vjp(g, cotangent=y, **given), plain.net.vjp(g, cotangent=y, **given))
+            self.assertEqual(list(m), ["mix", "first", "layer", "net", "net_vjp"])
+        self.assertIn("x: f32[g.dst, 3], W: f32[F, 3]", str(tg.compile(text, K=3, H=2).layer.__signature__))
+
     def test_paths(self):
         path = folder() / "sum.tg"
         path.write_text(SUM)
