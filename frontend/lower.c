@@ -385,20 +385,16 @@ static void open_kernel(fe_context *c, fe_decl *d) {
     if (d->unfixed)
         open->name->decl = open;
     else
-        c->module->n_funcs--; /* the last */
+        ir_func_remove(c->module, open->func);
 }
 
 static void drop_unused(fe_context *c) {
-    ir_module *m = c->module;
     for (size_t i = 0; i < c->n_decls; i++) {
         const fe_decl *d = c->decls[i];
-        size_t at = 0;
         if (!d->unfixed || d->unfixed_used)
             continue;
         d->unfixed->name->decl = NULL;
-        while (m->funcs[at] != d->unfixed->func)
-            at++;
-        memmove(&m->funcs[at], &m->funcs[at + 1], (--m->n_funcs - at) * sizeof *m->funcs);
+        ir_func_remove(c->module, d->unfixed->func);
     }
 }
 
