@@ -5,7 +5,8 @@
 
 Shapes: `layers`, one kernel called N times; `kernels`, N kernels that differ in their arithmetic, each followed by tensor
 operations, and totals of them; `gradient`, a chain of N / 5 different kernels and its gradient; `switches`, N kernels of which
-half stand in arms of an `if` or in the body of a `repeat`.
+half stand in arms of an `if` or in the body of a `repeat`; `statements`, one kernel of N statements with a sine each; `fields`,
+one kernel that sums N fields.
 
 The best of the runs is printed: seconds by the clock, seconds of the processors, and full size over half size (clock).
 """
@@ -75,7 +76,17 @@ def switches(n):
     return "".join(map(kernel, range(n))) + "\n".join([head] + body + ["    return y", "}", ""])
 
 
-SHAPES = {"layers": layers, "kernels": kernels, "gradient": gradient, "switches": switches}
+def statements(n):
+    lines = [f"    let a{i} = sin(a{i - 1}) * 1.01 + a{max(i - 8, 0)}" for i in range(1, n)]
+    return "\n".join(["kernel k(src x: f32) -> f32 {", "    let a0 = src.x", *lines, f"    return reduce sum(a{n - 1})", "}", ""])
+
+
+def fields(n):
+    params, terms = ", ".join(f"src x{i}: f32" for i in range(n)), " + ".join(f"src.x{i}" for i in range(n))
+    return f"kernel k({params}) -> f32 {{\n    return reduce sum({terms})\n}}\n"
+
+
+SHAPES = {"layers": layers, "kernels": kernels, "gradient": gradient, "switches": switches, "statements": statements, "fields": fields}
 
 
 def measure(command):

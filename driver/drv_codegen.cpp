@@ -17,6 +17,7 @@
 #include "llvm/IR/DiagnosticInfo.h"
 #include "llvm/IR/DiagnosticPrinter.h"
 #include "llvm/IR/Instructions.h"
+#include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/PassInstrumentation.h"
 #include "llvm/MC/TargetRegistry.h"
@@ -106,12 +107,36 @@ void give_machine(kept_machine &&k) {
 
 // ---- passes --------------------------------------------------------------------------------------------------------
 
+// Takes the loops of a helper apart that have one block and call nothing: those over the elements of a vector.  Done in
+// each of its callers it would cost the square of their number.
+struct unroll_elements : public llvm::PassInfoMixin<unroll_elements> {
+    explicit unroll_elements(int opt_level) : unroll(opt_level) {}
+    llvm::PreservedAnalyses run(llvm::Loop &loop, llvm::LoopAnalysisManager &lam, llvm::LoopStandardAnalysisResults &ar,
+                                llvm::LPMUpdater &updater) {
+        if (loop.getNumBlocks() != 1)
+            return llvm::PreservedAnalyses::all();
+        for (const llvm::Instruction &i : *loop.getHeader())
+            if (llvm::isa<llvm::CallBase>(i) && !llvm::isa<llvm::IntrinsicInst>(i))
+                return llvm::PreservedAnalyses::all();
+        return unroll.run(loop, lam, ar, updater);
+    }
+
+  private:
+    llvm::LoopFullUnrollPass unroll;
+};
+
 // Helpers small enough go into their callers; for that their size is that of what they do.
-llvm::FunctionPassManager for_helpers() {
+llvm::FunctionPassManager for_helpers(int opt_level) {
     llvm::FunctionPassManager f;
     f.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
     f.addPass(llvm::EarlyCSEPass());
     f.addPass(llvm::SimplifyCFGPass());
+    f.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LoopRotatePass()));
+    f.addPass(llvm::createFunctionToLoopPassAdaptor(unroll_elements(opt_level)));
+    f.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
+    f.addPass(llvm::EarlyCSEPass());
+    f.addPass(llvm::SimplifyCFGPass());
+    f.addPass(llvm::SLPVectorizerPass());
     return f;
 }
 
@@ -169,7 +194,9 @@ void inline_always(llvm::Module &m, drv_stop *stop) {
     }
 }
 
-bool is_helper(const llvm::Function &f) { return f.hasFnAttribute(llvm::Attribute::InlineHint); }
+bool is_helper(const llvm::Function &f) {
+    return f.hasFnAttribute(llvm::Attribute::InlineHint) || f.hasFnAttribute(llvm::Attribute::AlwaysInline);
+}
 bool is_any(const llvm::Function &) { return true; }
 
 void optimise(llvm::Module &m, llvm::TargetMachine &tm, const llvm::TargetLibraryInfoImpl &library,
@@ -192,8 +219,8 @@ void optimise(llvm::Module &m, llvm::TargetMachine &tm, const llvm::TargetLibrar
     llvm::ModulePassManager inlining;
     inlining.addPass(llvm::createModuleToPostOrderCGSCCPassAdaptor(llvm::InlinerPass()));
     inlining.addPass(llvm::GlobalDCEPass());
+    run_on(m, for_helpers(machine.opt_level), fam, is_helper, machine.stop);
     inline_always(m, machine.stop);
-    run_on(m, for_helpers(), fam, is_helper, machine.stop);
     if (!drv_stop_asked(machine.stop))
         inlining.run(m, mam);
     run_on(m, for_kernels(machine.opt_level), fam, is_any, machine.stop);
