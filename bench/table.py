@@ -35,11 +35,11 @@ class Tiga:
     """Just enough of libtiga for a benchmark; no copies."""
 
     def __init__(self, build, threads):
+        os.environ["OMP_NUM_THREADS"] = str(threads)  # read when the library is loaded
         self.lib = C.CDLL(os.path.join(build, "lib", "libtiga.so"))
         self.lib.tiga_error_text.restype = C.c_char_p
         self.lib.tiga_version.restype = C.c_char_p
         self.ctx = C.c_void_p()
-        os.environ["OMP_NUM_THREADS"] = str(threads)
         self.check(self.lib.tiga_context_new(None, C.byref(self.ctx)))
 
     def check(self, status):
