@@ -101,16 +101,23 @@ static tiga_status check_list(tiga_context *ctx, const char *who, const char *li
 }
 
 tiga_status rt_cpu_check(tiga_context *ctx, const char *who, const char *list) {
-    if (!list || !*list || (ctx->features && !strcmp(ctx->features, list)))
+    if (!list || !*list)
         return TIGA_OK;
-    tiga_status status = check_list(ctx, who, list);
-    if (status != TIGA_OK)
+    pthread_mutex_lock(&ctx->lock);
+    bool known = ctx->features && !strcmp(ctx->features, list);
+    pthread_mutex_unlock(&ctx->lock);
+    tiga_status status = known ? TIGA_OK : check_list(ctx, who, list);
+    if (status != TIGA_OK || known)
         return status;
     size_t n = strlen(list) + 1;
     char *keep = base_alloc(n); /* without it the next module is only checked again */
     if (keep) {
-        base_free(ctx->features);
-        ctx->features = memcpy(keep, list, n);
+        memcpy(keep, list, n);
+        pthread_mutex_lock(&ctx->lock); /* several threads may compile in one context */
+        char *before = ctx->features;
+        ctx->features = keep;
+        pthread_mutex_unlock(&ctx->lock);
+        base_free(before);
     }
     return TIGA_OK;
 }

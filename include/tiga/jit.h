@@ -39,7 +39,8 @@ TIGA_API tiga_jit_options tiga_jit_defaults(void); /* "<text>", "native", opt_le
  * E_PROGRAM the text is wrong: diagnostics; E_ARGUMENT an option is wrong; E_MEMORY; E_INTERRUPTED while another thread
  * or process compiles the same; E_INTERNAL a fault of ours.
  * Code for graphs with 64-bit columns is compiled in the first call with such a graph, which can then fail likewise.
- * Threads: several at once, each with a context of its own. */
+ * Threads: several at once, with one context each, or with one that has no `poll`: then its error text is that of the first
+ * failure, and tiga_interrupt stops all of them. */
 TIGA_API tiga_status tiga_jit_source(tiga_context *ctx, const char *text, size_t n_bytes,
                                      const tiga_jit_options *options, tiga_module **out, tigac_result **result);
 /* The same for a file; its path is the file name unless options say another.  E_FILE as well. */

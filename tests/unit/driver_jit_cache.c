@@ -455,6 +455,35 @@ Test(jit_cache, threads_share_a_cache, .timeout = 300) {
     COUNTS(misses, 1 + ROUNDS / 2 + THREADS + 1);
 }
 
+/* In one context; each has its diagnostics, the context only the first failure. */
+static void *compile_in_one(void *arg) {
+    tiga_jit_options own = o;
+    own.opt_level = 1;
+    for (int i = 0; i < ROUNDS; i++) {
+        char text[sizeof readme_text + 32];
+        tiga_module *m;
+        tigac_result *why;
+        snprintf(text, sizeof text, "%s// %d\n", readme_text, i % 2 ? i : 100 * (int)(intptr_t)arg);
+        if (tiga_jit_source(ctx, text, strlen(text), &own, &m, NULL))
+            return "does not compile";
+        if (tiga_module_get_info(m)->n_functions < 1)
+            return "is empty";
+        tiga_module_free(m);
+        tiga_status status = tiga_jit_source(ctx, bad_text, strlen(bad_text), &own, &m, &why);
+        if (status != TIGA_E_PROGRAM || m || !why || why->n_diagnostics < 1)
+            return "compiles";
+        tigac_result_free(why);
+    }
+    return NULL;
+}
+
+Test(jit_cache, threads_compile_in_one_context, .timeout = 300) {
+    in_threads(compile_in_one);
+    cr_assert_eq(tiga_error_status(ctx), TIGA_E_PROGRAM);
+    tiga_error_clear(ctx);
+    COUNTS(misses, ROUNDS / 2 + THREADS + 1);
+}
+
 static void *run_shared(void *arg) {
     tiga_context *mine;
     (void)arg;
