@@ -60,7 +60,7 @@ class Function:
     __name__: str
     __signature__: inspect.Signature
     # Graphs first, then arrays and numbers by name; what comes back is of the kind that went in.
-    def __call__(self, *graphs: Graph, **fields: Any) -> Any: ...
+    def __call__(self, /, *graphs: Graph, **fields: Any) -> Any: ...
 
 class Module:
     info: dict[str, Any]

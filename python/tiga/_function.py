@@ -215,7 +215,7 @@ class Function(_lib.extension.Call if _lib.extension else object):
 
     # ---- calling ----
     if not _lib.extension:
-        def __call__(self, *args, **kwargs):
+        def __call__(self, /, *args, **kwargs):
             return self.call(args, kwargs)
 
     def call(self, args, kwargs):

@@ -25,7 +25,7 @@ class _Function:
     def __repr__(self):
         return f"<tiga.torch.function of {self.function!r}>"
 
-    def __call__(self, *args, **fields):
+    def __call__(self, /, *args, **fields):
         f = self.function
         given = dict(fields)
         if given.pop(f._out, None) is not None:
