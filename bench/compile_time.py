@@ -82,7 +82,9 @@ def statements(n):
 
 
 def fields(n):
-    params, terms = ", ".join(f"src x{i}: f32" for i in range(n)), " + ".join(f"src.x{i}" for i in range(n))
+    params = ", ".join(f"src x{i}: f32" for i in range(n))
+    sums = ["(" + " + ".join(f"src.x{i}" for i in range(at, min(at + 100, n))) + ")" for at in range(0, n, 100)]
+    terms = " + ".join(sums)  # a chain of more than 500 operations is refused
     return f"kernel k({params}) -> f32 {{\n    return reduce sum({terms})\n}}\n"
 
 
