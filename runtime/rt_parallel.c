@@ -199,7 +199,9 @@ static void post(rt_pool *p, region *r, int workers) {
     p->joined = 0;
     atomic_fetch_add(&p->posted, 1);
     pthread_mutex_unlock(&p->lock);
-    for (int i = 0; i < workers; i++)
+    if (workers == p->n_threads) /* one system call, not one each */
+        pthread_cond_broadcast(&p->wake);
+    for (int i = 0; i < workers && workers < p->n_threads; i++)
         pthread_cond_signal(&p->wake);
 }
 
