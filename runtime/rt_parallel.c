@@ -35,7 +35,6 @@ struct rt_pool {
     bool spins;
     _Atomic unsigned posted; /* regions so far */
     _Atomic int working;
-    atomic_bool waited_for; /* who opened the region sleeps until nobody works */
     atomic_bool busy; /* a region inside of a region has no workers */
 };
 
@@ -94,7 +93,7 @@ static void spin(rt_pool *p, bool (*until)(rt_pool *, unsigned), unsigned seen) 
 
 /* ---- workers ---- */
 static void leave(rt_pool *p) {
-    if (atomic_fetch_sub(&p->working, 1) != 1 || !atomic_load(&p->waited_for))
+    if (atomic_fetch_sub(&p->working, 1) != 1)
         return;
     pthread_mutex_lock(&p->lock);
     pthread_cond_signal(&p->idle);
@@ -214,7 +213,6 @@ static void finish(rt_pool *p, tiga_context *ctx) {
     if (is_idle(p, 0))
         return;
     pthread_mutex_lock(&p->lock);
-    atomic_store(&p->waited_for, true);
     while (!is_idle(p, 0)) {
         int64_t at = now_ns() + POLL_NS;
         struct timespec until = {.tv_sec = at / SECOND_NS, .tv_nsec = at % SECOND_NS};
@@ -224,7 +222,6 @@ static void finish(rt_pool *p, tiga_context *ctx) {
             pthread_mutex_lock(&p->lock);
         }
     }
-    atomic_store(&p->waited_for, false);
     pthread_mutex_unlock(&p->lock);
 }
 

@@ -623,7 +623,7 @@ if child == 0:
     os._exit(0 if ok else 1)
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), (x * 2).tolist())
 """
-        done = run(text)
+        done = run("import warnings\nwarnings.simplefilter('ignore', DeprecationWarning)  # Python 3.12: there are threads\n" + text)
         self.assertEqual((done.stdout, done.stderr), ("0 [2.0, 4.0]\n", ""))
 
 
