@@ -443,8 +443,8 @@ ir_id fe_fold(fe_lower *l, base_span span, ir_kind k, ir_id a, int64_t axes);
 /* To exactly this type: same dtype required of the caller, shape and space are repeated. False after reporting. */
 bool fe_fits(fe_lower *l, const ir_type *from, const ir_type *to); /* by broadcast, without reporting */
 ir_id fe_widen(fe_lower *l, base_span span, ir_id a, const ir_type *to);
-/* Equal, or src and dst of one graph: then the program starts again with the two made one, and this says false. */
-bool fe_same_dim(fe_lower *l, ir_dim a, ir_dim b); /* programs: sizes of graphs become the same */
+/* Equal; or rows or sources of graphs in a program: then it starts again with the two made one, and this says false. */
+bool fe_same_dim(fe_lower *l, ir_dim a, ir_dim b);
 ir_dim fe_graph_dim(const fe_lower *l, uint32_t graph, uint32_t axis); /* 0 dst, 1 src, 2 edge */
 bool fe_is_graph_dim(const fe_lower *l, ir_dim d); /* rows or edges, in a program */
 

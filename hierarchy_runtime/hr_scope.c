@@ -185,16 +185,23 @@ void tiga_memory_trim(tiga_context *ctx) {
     tiga_execution_free(e);
 }
 
-tiga_status tiga_execution_end(tiga_context *ctx) {
+/* The context has its own account again; *out: the scope that was in force. */
+static tiga_status take_off(tiga_context *ctx, const char *who, tiga_execution **out) {
     if (!ctx)
         return TIGA_E_ARGUMENT;
     pthread_mutex_lock(&ctx->lock);
-    tiga_execution *e = ctx->account;
+    *out = ctx->account;
     ctx->account = ctx->own;
     ctx->entered = false;
     pthread_mutex_unlock(&ctx->lock);
-    if (e == ctx->own)
-        return rt_fail(ctx, TIGA_E_ARGUMENT, "tiga_execution_end: there is no scope");
+    return *out != ctx->own ? TIGA_OK : rt_fail(ctx, TIGA_E_ARGUMENT, "%s: there is no scope", who);
+}
+
+tiga_status tiga_execution_end(tiga_context *ctx) {
+    tiga_execution *e;
+    tiga_status status = take_off(ctx, "tiga_execution_end", &e);
+    if (status != TIGA_OK)
+        return status;
     atomic_store(&e->active, false);
     keep_most(e, 0);
     rt_code_forget(e);
@@ -217,17 +224,11 @@ tiga_status tiga_execution_enter(tiga_context *ctx, tiga_execution *e) {
 }
 
 tiga_status tiga_execution_leave(tiga_context *ctx) {
-    if (!ctx)
-        return TIGA_E_ARGUMENT;
-    pthread_mutex_lock(&ctx->lock);
-    tiga_execution *e = ctx->account;
-    ctx->account = ctx->own;
-    ctx->entered = false;
-    pthread_mutex_unlock(&ctx->lock);
-    if (e == ctx->own)
-        return rt_fail(ctx, TIGA_E_ARGUMENT, "tiga_execution_leave: there is no scope");
-    tiga_execution_free(e);
-    return TIGA_OK;
+    tiga_execution *e;
+    tiga_status status = take_off(ctx, "tiga_execution_leave", &e);
+    if (status == TIGA_OK)
+        tiga_execution_free(e);
+    return status;
 }
 
 tiga_execution *tiga_execution_current(tiga_context *ctx) { return rt_account_of(ctx); }
