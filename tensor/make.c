@@ -150,8 +150,7 @@ tiga_status tiga_tensor_full(tiga_tensors *ts, int32_t dtype, int32_t rank, cons
 }
 
 /* ---- series ---- */
-/* Pinned. */
-static tiga_status fresh(tiga_tensors *ts, int32_t dtype, int32_t rank, const int64_t *shape, tiga_tensor **out) {
+tiga_status tensor_fresh(tiga_tensors *ts, int32_t dtype, int32_t rank, const int64_t *shape, tiga_tensor **out) {
     int64_t n = tensor_count(dtype, rank, shape);
     if (n < 0)
         return tensor_fail(ts, TIGA_E_ARGUMENT, "a tensor has 0 to 7 axes and a size that fits into memory");
@@ -170,7 +169,7 @@ tiga_status tiga_tensor_arange(tiga_tensors *ts, int32_t dtype, int64_t begin, i
     __int128 span = step > 0 ? (__int128)end - begin : (__int128)begin - end;
     __int128 each = step > 0 ? (__int128)step : -(__int128)step, count = span > 0 ? (span + each - 1) / each : 0;
     int64_t n = count > INT64_MAX ? INT64_MAX : (int64_t)count;
-    tiga_status status = fresh(ts, dtype, 1, &n, out);
+    tiga_status status = tensor_fresh(ts, dtype, 1, &n, out);
     for (int64_t i = 0; status == TIGA_OK && i < n; i++) {
         int64_t v = (int64_t)((uint64_t)begin + (uint64_t)i * (uint64_t)step);
         void *data = (*out)->buffer->data;
@@ -201,7 +200,7 @@ tiga_status tiga_tensor_rand(tiga_tensors *ts, int32_t dtype, int32_t rank, cons
         return TIGA_E_ARGUMENT;
     if (dtype != TIGA_F32 && dtype != TIGA_F64)
         return tensor_fail(ts, TIGA_E_TYPE, "tiga_tensor_rand: f32 or f64");
-    tiga_status status = fresh(ts, dtype, rank, shape, out);
+    tiga_status status = tensor_fresh(ts, dtype, rank, shape, out);
     uint64_t key = mix(seed + 0x9E3779B97F4A7C15U);
     int64_t n = status == TIGA_OK ? tiga_tensor_size(*out) : 0;
     for (int64_t i = 0; i < n; i++) {

@@ -11,6 +11,7 @@
  *   plan.c         an unrealised graph of nodes: numbered, its sizes named, its key
  *   emit.c         a plan as graph IR
  *   run.c          programs: found or compiled, bound, called
+ *   nonzero.c      where a mask holds
  *   observe.c      realize, pin, data, copy_to, execution
  *   store.c        spill, residency, snapshots, the named store
  *   grad.c         gradients: GRAD operations between movements
@@ -167,6 +168,8 @@ tiga_status tensor_give(tiga_status status, tiga_tensor *temporary);
 
 /* ---- make.c ---- */
 tiga_tensor *tensor_literal(tiga_tensors *ts, int32_t dtype, int32_t rank, const int64_t *shape, ir_scalar_value v);
+/* REAL, with memory of its own, of any value and pinned once for writing. */
+tiga_status tensor_fresh(tiga_tensors *ts, int32_t dtype, int32_t rank, const int64_t *shape, tiga_tensor **out);
 tiga_status tensor_adopt(const tiga_tensor *number, int32_t dtype, tiga_tensor **out); /* weak to an element type */
 tiga_status tensor_settle(tiga_tensor *x, tiga_tensor **out); /* x; a number that nothing gives a type: f32, or i64 */
 

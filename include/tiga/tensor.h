@@ -130,6 +130,9 @@ TIGA_API tiga_status tiga_tensor_concat(tiga_tensor *const *xs, int n, int axis,
 TIGA_API tiga_status tiga_tensor_stack(tiga_tensor *const *xs, int n, int axis, tiga_tensor **out);
 /* Elements of an axis by number (i32 or i64), brought into its range; the axes of index take the place of the axis. */
 TIGA_API tiga_status tiga_tensor_gather(tiga_tensor *x, tiga_tensor *index, int axis, tiga_tensor **out);
+/* i64[n]: which elements of a bool are true, in row-major order.  Their number is the size of the result, so mask is computed at
+ * once. */
+TIGA_API tiga_status tiga_tensor_nonzero(tiga_tensor *mask, tiga_tensor **out);
 
 /* ---- gradients ------------------------------------------------------------------------------------------------------ *
  * out[i]: the gradient of loss (a float, one element) with respect to wrt[i], itself an expression.  A value that was

@@ -1,8 +1,11 @@
 """Functions of tensors, under numpy's names.  Each takes tensors, numbers and arrays, and gives a new tensor; most are methods
 too.  Element types follow the language: no operand is cast silently, sums keep the type of what is summed."""
 from . import _dtypes, _tensors
-from ._arguments import axes_of, axis_of, dtype_of, size
+from ._arguments import axes_of, axis_of, dtype_of, shape_of, size
 from ._create import arange, tensor
+from ._index import nonzero_of
+from ._movement import *  # noqa: F403 -- they are functions of tensors like those below
+from ._movement import FUNCTIONS as _MOVEMENT
 from ._tensor import _I64, Tensor, floor_divide, op, operand, remainder
 
 _ALL = 0xFFFFFFFF
@@ -89,8 +92,31 @@ def isnan(x):
     return x != x
 
 
-def where(condition, x1, x2):
-    """x1 where the condition holds, x2 elsewhere."""
+def isinf(x):
+    """Whether it is infinite, of floats."""
+    return abs(operand(x)) == float("inf")
+
+
+def isfinite(x):
+    """Whether it is neither infinite nor NaN, of floats."""
+    return abs(operand(x)) < float("inf")
+
+
+def isclose(x1, x2, rtol=1e-5, atol=1e-8):
+    """Whether abs(x1 - x2) <= atol + rtol * abs(x2), of floats; equal infinities are close, NaN is not."""
+    x1, x2 = operand(x1, (x2,)), operand(x2, (x1,))
+    return (x1 == x2) | (isfinite(x2) & (abs(x1 - x2) <= atol + rtol * abs(x2)))
+
+
+def allclose(x1, x2, rtol=1e-5, atol=1e-8):
+    """Whether all are close (isclose), as a bool of Python."""
+    return bool(all(isclose(x1, x2, rtol, atol)))
+
+
+def where(condition, x1=None, x2=None):
+    """x1 where the condition holds, x2 elsewhere; of the condition alone nonzero(condition)."""
+    if x1 is None and x2 is None:
+        return nonzero(condition)
     others = (x1, x2)
     return op("select", operand(condition), operand(x1, others), operand(x2, others))
 
@@ -185,6 +211,26 @@ def all(x, axis=None, keepdims=False):
 def _truth(x):
     x = operand(x)
     return x if x.dtype.python is bool else x != 0
+
+
+def count_nonzero(x, axis=None, keepdims=False):
+    """How many are true, or not 0."""
+    return sum(_truth(x), axis, keepdims)
+
+
+def nonzero(x):
+    """Where it is true, or not 0: for each axis the numbers of those elements, so that x[nonzero(x)] are they.  Looks at x."""
+    x = _truth(x)
+    flat, numbers = nonzero_of(x), []
+    for n in reversed(x.shape):
+        numbers.append(flat - flat // n * n if numbers or x.ndim > 1 else flat)
+        flat = flat // n
+    return tuple(reversed(numbers))
+
+
+def flatnonzero(x):
+    """Where x.ravel() is true, or not 0.  Looks at x."""
+    return nonzero_of(_truth(x))
 
 
 def var(x, axis=None, keepdims=False, ddof=0):
@@ -283,10 +329,20 @@ def matmul(x1, x2):
     return _make("tiga_tensor_matmul", a._handle, b._handle)
 
 
-def dot(x1, x2):
-    """The sum over the products along the last axes, which broadcast: the language's dot.  (numpy's for vectors; for matrices
-    use matmul.)"""
+def vecdot(x1, x2):
+    """The sum over the products along the last axes, which broadcast: the language's dot.  Nothing is conjugated."""
     return sum(op("mul", x1, x2), -1)
+
+
+def dot(x1, x2):
+    """numpy's: of numbers the product, of vectors the sum of products, of matrices, and of a matrix and a vector, the matrix
+    product.  Stacks are for matmul and vecdot, which say how they meet."""
+    a, b = operand(x1, (x2,)), operand(x2, (x1,))
+    if a.ndim == 0 or b.ndim == 0:
+        return a * b
+    if b.ndim > 2 or (a.ndim > 2 and b.ndim == 2):
+        raise ValueError(f"dot: of {a.ndim} and {b.ndim} axes; use matmul, or vecdot for sums along the last axes")
+    return matmul(a, b)
 
 
 def outer(x1, x2):
@@ -295,100 +351,43 @@ def outer(x1, x2):
     return a.ravel().reshape(a.size, 1) * b.ravel().reshape(1, b.size)
 
 
-# ---- movement ----
-def _tensors_of(arrays, who):
-    arrays = list(arrays)
-    if not arrays:
-        raise ValueError(f"{who}: of nothing")
-    return [operand(a, arrays) for a in arrays]
-
-
-def concatenate(arrays, axis=0):
-    """Tensors one after the other along an axis."""
-    xs = _tensors_of(arrays, "concatenate")
-    return _make("tiga_tensor_concat", _tensors.handles(xs), len(xs), axis_of(axis, xs[0].ndim, "concatenate"))
-
-
-concat = concatenate
-
-
-def stack(arrays, axis=0):
-    """Tensors of one shape along a new axis."""
-    xs = _tensors_of(arrays, "stack")
-    return _make("tiga_tensor_stack", _tensors.handles(xs), len(xs), axis_of(axis, xs[0].ndim + 1, "stack"))
-
-
-def reshape(x, shape):
-    """The same elements, row-major, in another shape; one size may be -1."""
-    return operand(x).reshape(shape)
-
-
-def transpose(x, axes=None):
-    """Axes in another order; without axes the reverse."""
-    return operand(x).transpose(axes)
-
-
-permute = permute_dims = transpose
-
-
-def broadcast_to(x, shape):
-    """Repeated to this shape, without using memory."""
-    return operand(x).broadcast_to(shape)
-
-
-def squeeze(x, axis=None):
-    """Without axes of size 1."""
-    return operand(x).squeeze(axis)
-
-
-def expand_dims(x, axis):
-    """With a new axis of size 1 at this place of the result."""
+# ---- made of the others ----
+def diff(x, n=1, axis=-1):
+    """Each element less the one before it, n times over."""
     x = operand(x)
-    axes = axes_of(axis, x.ndim + (len(axis) if isinstance(axis, (tuple, list)) else 1), "expand_dims")
-    rest = iter(x.shape)
-    return x.reshape(tuple(1 if i in axes else next(rest) for i in range(x.ndim + len(axes))))
+    before = (slice(None),) * axis_of(axis, x.ndim, "diff")
+    for _ in range(size(n, "diff: n")):
+        x = x[(*before, slice(1, None))] - x[(*before, slice(None, -1))]
+    return x
 
 
-def take(x, indices, axis=None):
-    """Elements along an axis by number, which may count from the end; one outside of the axis is an error."""
+def trace(x):
+    """The sum of the elements of the last two axes whose numbers are equal."""
+    return sum(diagonal(x), -1)
+
+
+def average(x, axis=None, weights=None, keepdims=False):
+    """The mean, or the sum of weights * x divided by that of weights; weights of one axis stand along `axis`."""
     x = operand(x)
-    if axis is None:
-        x, axis = x.ravel(), 0
-    if isinstance(indices, int):
-        return x[(slice(None),) * axis_of(axis, x.ndim, "take") + (indices,)]
-    return x[(slice(None),) * axis_of(axis, x.ndim, "take") + (tensor(indices),)]
-
-
-def gather(x, index, axis=0):
-    """Elements along an axis by number (i32 or i64), brought into its range: the language's gather.  Nothing is looked at."""
-    x, index = operand(x), operand(index)
-    return _make("tiga_tensor_gather", x._handle, index._handle, axis_of(axis, x.ndim, "gather"))
-
-
-def one_hot(index, n, dtype="f32"):
-    """A new last axis of size n that is 1 at the index and 0 elsewhere."""
-    index = operand(index)
-    return _make("tiga_tensor_one_hot", index._handle, size(n, "one_hot: n"), dtype_of(dtype, "one_hot").code)
-
-
-def flip(x, axis=None):
-    """The elements in reverse order along an axis, several, or all."""
-    x = operand(x)
-    axes = axes_of(axis, x.ndim, "flip")
-    return x[tuple(slice(None, None, -1) if i in axes else slice(None) for i in range(x.ndim))]
+    if weights is None:
+        return mean(x, axis, keepdims)
+    w = operand(weights)
+    if w.ndim == 1 and x.ndim > 1 and axis is not None:
+        w = w.reshape((-1,) + (1,) * (x.ndim - 1 - axis_of(axis, x.ndim, "average")))
+    w = w.broadcast_to(x.shape)
+    return sum(w * x, axis, keepdims) / sum(w, axis, keepdims)
 
 
 METHODS = ("abs", "absolute", "all", "any", "arccos", "arcsin", "arctan", "argmax", "argmin", "ceil", "clip", "conj", "cos",
-           "cosh", "cumsum", "dot", "erf", "exp", "expm1", "floor", "gather", "gelu", "isnan", "log", "log1p", "matmul", "max",
-           "mean", "min", "prod", "reciprocal", "relu", "round", "rsqrt", "sigmoid", "sign", "silu", "sin", "sinh", "softmax",
-           "sqrt", "square", "std", "sum", "take", "tan", "tanh", "var")
+           "cosh", "cumsum", "diagonal", "dot", "erf", "exp", "expm1", "floor", "gather", "gelu", "isnan", "log", "log1p", "matmul",
+           "max", "mean", "min", "nonzero", "prod", "reciprocal", "relu", "repeat", "round", "rsqrt", "sigmoid", "sign", "silu",
+           "sin", "sinh", "softmax", "sqrt", "square", "std", "sum", "take", "tan", "tanh", "trace", "var")
 for _name in METHODS:
     setattr(Tensor, _name, globals()[_name])
 for _name in ("real", "imag"):
     setattr(Tensor, _name, property(globals()[_name], doc=globals()[_name].__doc__))
-FUNCTIONS = sorted({*_UNARY, *_BINARY, *_ALIASES, "divide", "true_divide", "square", "reciprocal", "isnan", "where", "select", "clip",
-                    "clamp",
-                    "leaky_relu", "elu", "sum", "prod", "mean", "min", "max", "any", "all", "var", "std", "argmin", "argmax",
-                    "cumsum", "softmax", "logsumexp", "layer_norm", "matmul", "dot", "outer", "concatenate", "concat", "stack",
-                    "reshape", "transpose", "permute", "broadcast_to", "squeeze", "expand_dims", "take", "gather", "one_hot",
-                    "flip", "remainder", "floor_divide"})
+FUNCTIONS = sorted({*_UNARY, *_BINARY, *_ALIASES, *_MOVEMENT, "divide", "true_divide", "square", "reciprocal", "isnan", "isinf",
+                    "isfinite", "isclose", "allclose", "where", "select", "clip", "clamp", "leaky_relu", "elu", "sum", "prod", "mean",
+                    "min", "max", "any", "all", "var", "std", "argmin", "argmax", "count_nonzero", "nonzero", "flatnonzero",
+                    "cumsum", "softmax", "logsumexp", "layer_norm", "matmul", "dot", "vecdot", "outer", "remainder", "floor_divide", "diff",
+                    "trace", "average"})

@@ -70,6 +70,7 @@ _PROTOTYPES = {
     "tiga_tensor_concat": (_i, [_p, _i, _i, _out]),
     "tiga_tensor_stack": (_i, [_p, _i, _i, _out]),
     "tiga_tensor_gather": (_i, [_p, _p, _i, _out]),
+    "tiga_tensor_nonzero": (_i, [_p, _out]),
     "tiga_tensor_watch": (_i, [_p, _out]),
     "tiga_tensor_forget": (_i, [_p, _out]),
     "tiga_tensor_is_watched": (_i, [_p]),

@@ -2,6 +2,7 @@
 import gc
 import operator
 import pickle
+import random
 import threading
 import unittest
 import warnings
@@ -303,11 +304,11 @@ class Plain(unittest.TestCase):
 
     def test_indexing_errors(self):
         x = tg.tensor([[1., 2.], [3., 4.]])
-        for index in (2, -3, (0, 0, 0), 1.5, "a", [2], [-3], [[0.5]], (Ellipsis, Ellipsis), [True, False]):
+        for index in (2, -3, (0, 0, 0), 1.5, "a", [2], [-3], [[0.5]], (Ellipsis, Ellipsis), [True], True, ([0, 1], [0, 1, 0]), ([0], [2]),
+                      ([True, True], [0, 1, 1]), ([[True, False], [True, True]], 0)):
             with self.assertRaises(IndexError, msg=repr(index)):
                 x[index]
-        with self.assertRaises(NotImplementedError):
-            x[[0], [1]]
+        self.assertEqual((x[[0], [1]].tolist(), x[[False, True]].tolist(), x[x > 1].tolist()), ([2], [[3, 4]], [2, 3, 4]))
         with self.assertRaises(ValueError):
             x[::0]
 
@@ -360,13 +361,38 @@ class Plain(unittest.TestCase):
             t.join()
         self.assertEqual(wrong, [])
 
-    def test_every_function_of_the_language_is_here(self):
+    def test_every_operator_of_the_language_is_here(self):
+        """docs/tensor.md has a table: what the language writes, its name in Python (numpy's where it has one) and in C.  Nothing of the
+        language's own tables is missing there, and everything it names is to be had."""
         import re
         from support import SOURCE
-        names = set(re.findall(r'^FE_FUNC\(\w+, "(\w+)"', (SOURCE / "frontend/fe_funcs.def").read_text(), re.M))
-        self.assertGreater(len(names), 40)
-        other = {"slice", "fill", "grad"}  # x[a:b], tg.full, tg.autograd.grad
-        self.assertEqual({n for n in names if not hasattr(tg, n) and n not in other}, set())
+        rows = re.findall(r"^\| `(.*?)` \| `(.*?)` \| `(.*?)` \|$", (SOURCE / "docs/tensor.md").read_text(), re.M)
+        table = {name: (python, c) for name, python, c in rows}
+        self.assertEqual(len(table), len(rows))
+        source = (SOURCE / "frontend/fe_funcs.def").read_text()
+        names = set(re.findall(r'^FE_FUNC\(\w+, "(\w+)"', source, re.M))
+        names |= set(re.findall(r'^FE_REDUCER\("(\w+)"', (SOURCE / "frontend/fe_reducers.def").read_text(), re.M))
+        self.assertGreater(len(names), 50)
+        names |= {"a + b", "a - b", "a * b", "a / b", "a % b", "a ^ b", "-a", "a == b", "a != b", "a < b", "a <= b", "a > b", "a >= b",
+                  "a and b", "a or b", "not a", "a @ b", "f32(a)"}
+        operations = re.findall(r'^IR_OP\(\w+, "(\w+)", (\w+), (UNARY|BINARY|TERNARY|COMPARE),', (SOURCE / "ir/ir_ops.def").read_text(), re.M)
+        in_c = {one for _, c in table.values() for one in c.split("`, `")}
+        self.assertEqual({text for text, levels, _ in operations if "P" in levels} - in_c - {"cast"}, set())  # tiga_tensor_cast
+        self.assertEqual(set(table), names | {"silu", "hypot", "complex"})  # these are of tensors only
+        header = (SOURCE / "include/tiga/tensor.h").read_text()
+        begin = header.index(" * name: add sub")
+        elementwise = header[begin:header.index("TIGA_API", begin)]
+        a, b, yes = tg.tensor([1., 2.]), tg.tensor([3., 4.]), tg.tensor([True, False])
+        for name, (python, c) in table.items():
+            with self.subTest(name=name):
+                for one in python.split("`, `"):
+                    if one.startswith("tg."):
+                        self.assertTrue(callable(operator.attrgetter(one[3:])(tg)), one)
+                    elif one != "x[a:b]":
+                        self.assertIsInstance(eval(one, {"a": a, "b": b} if "~" not in one and "&" not in one and "|" not in one
+                                                   else {"a": yes, "b": yes}), tg.Tensor)
+                for one in c.split("`, `"):
+                    self.assertIn(one, re.findall(r"\w+", header if one.startswith("tiga_") else elementwise), one)
 
     def test_functions_have_help(self):
         for name in [*_operations.FUNCTIONS, *tg.__all__]:
@@ -637,12 +663,103 @@ class AgainstNumpy(unittest.TestCase):
                 want = a[index]
                 close(self, x[index], want)
                 close(self, (x * 1)[index], want)
-        close(self, x[0, :, [1, 2]], a[0][:, [1, 2]])  # numpy moves the axis to the front; here it stays where it is
+        close(self, x[0, :, [1, 2]], a[0, :, [1, 2]])  # a slice between a number and an array: what they chose comes first
         close(self, x[:, tg.tensor([0, -1])], a[:, [0, -1]])
         close(self, tg.take(x, [0, -1], 1), np.take(a, [0, -1], 1))
         close(self, x.take(3), np.take(a, 3))
         close(self, tg.gather(x, tg.tensor([0, 9]), 1), a[:, [0, 3]])
         close(self, tg.one_hot(tg.tensor([0, 2]), 3), np.eye(3, dtype=np.float32)[[0, 2]])
+
+    def an_index(self, r, shape):
+        """Of every kind that numpy has."""
+        items, axis, dots = [], 0, False
+        together = r.choice([(2, 3), (3,), (1,), (0,)])
+        while axis < len(shape) and r.random() < 0.85:
+            n, kind = shape[axis], r.random()
+            if kind < 0.1:
+                items.append(None)
+                continue
+            if kind < 0.2 and not dots:
+                dots = True
+                items.append(Ellipsis)
+                axis += r.randint(0, len(shape) - axis)
+                continue
+            if kind < 0.6 and kind > 0.5:
+                sizes = shape[axis:axis + r.randint(1, 2)]
+                items.append(np.array([r.random() < 0.5 for _ in range(int(np.prod(sizes)))], bool).reshape(sizes))
+                axis += len(sizes)
+                continue
+            if kind < 0.35:
+                items.append(slice(r.choice([None, -2, 0, 1]), r.choice([None, -1, 2, 9]), r.choice([None, 1, -1, 2])))
+            elif kind < 0.5:
+                items.append(r.randint(-n, n - 1))
+            else:
+                sizes = r.choice([together, together[-1:], (1,)])
+                numbers = [r.randint(-n, n - 1) for _ in range(int(np.prod(sizes)))]
+                items.append(np.array(numbers, r.choice([np.int64, np.int32])).reshape(sizes))
+            axis += 1
+        return tuple(items)
+
+    def test_indexing_at_random(self):
+        r = random.Random(5)
+        refused = 0
+        for _ in range(300):
+            shape = tuple(r.choice([1, 2, 3, 4]) for _ in range(r.randint(1, 4)))
+            a = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+            index = self.an_index(r, shape)
+            x = tg.tensor(a) if r.random() < 0.5 else tg.tensor(a) * 1
+            with self.subTest(shape=shape, index=index):
+                try:
+                    want = a[index]
+                except IndexError:
+                    refused += 1
+                    with self.assertRaises(IndexError):
+                        x[index]
+                    continue
+                close(self, x[index], want)
+        self.assertTrue(0 < refused < 100, refused)
+
+    def test_gradients_of_what_is_chosen(self):
+        a = np.float64([[1, 2, 3], [4, 5, 6]])
+        for choose in (lambda x: x[[0, 1, 0], [2, 0, 2]], lambda x: x[x > 3], lambda x: x[:, [0, 0, 1]][[0, 1, 0], 0],
+                       lambda x: x[[True, False]], lambda x: x[0, None, [1, 1]]):
+            x = tg.tensor(a, requires_grad=True)
+            slope = tg.autograd.grad((choose(x * 1) ** 2).sum(), x).to_numpy()
+            times = np.zeros(6)
+            np.add.at(times, choose(tg.arange(6).reshape(2, 3) + 1).to_numpy().ravel() - 1, 1)  # how often each was chosen
+            np.testing.assert_array_equal(slope.ravel(), 2 * times * a.ravel())
+
+    def test_more_of_numpy(self):
+        a = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+        x, m = tg.tensor(a), a[0]
+        y = tg.tensor(m)
+        special = np.float32([1, np.inf, -np.inf, np.nan])
+        pairs = [(tg.flatnonzero(x > 5), np.flatnonzero(a > 5)), (tg.count_nonzero(x, axis=1), np.count_nonzero(a, axis=1)),
+                 (tg.diff(x, 2, 0), np.diff(a, 2, 0)), (tg.diff(x), np.diff(a)), (tg.average(x, 0), np.average(a, 0)),
+                 (tg.average(x, 1, [1., 2, 3]), np.average(a, 1, [1., 2, 3])), (tg.average(x, weights=x), np.average(a, weights=a)),
+                 (tg.hstack([1., y[0], 2.]), np.hstack([1., m[0], 2.])), (tg.vstack([y[0], y]), np.vstack([m[0], m])),
+                 (tg.moveaxis(x, (0, 1), (-1, 0)), np.moveaxis(a, (0, 1), (-1, 0))), (tg.swapaxes(x, 0, 1), a.swapaxes(0, 1)),
+                 (tg.ravel(x), a.ravel()), (tg.dot(y, y.T), m @ m.T), (y.dot([1., 2, 3, 4]), m @ np.float32([1, 2, 3, 4])),
+                 (tg.dot(2., y), 2 * m), (tg.vecdot(y, y), (m * m).sum(-1)), (tg.isclose(special, special), np.isclose(special, special))]
+        pairs += [(getattr(tg, n)(tg.tensor(special)), getattr(np, n)(special)) for n in ("isnan", "isinf", "isfinite")]
+        pairs += [(tg.roll(x, k, axis), np.roll(a, k, axis)) for k in (1, -1, 0, 100) for axis in (None, 1)]
+        pairs += [(tg.tile(x[:, :1], n), np.tile(a[:, :1], n)) for n in (2, (2, 1), (1, 2, 3), (2, 1, 1, 3), (0,))]
+        pairs += [(tg.repeat(x, n, axis), np.repeat(a, n, axis)) for n in (0, 1, 3) for axis in (None, 0, -1)]
+        pairs += [(f(y, k), g(m, k)) for f, g in ((tg.tril, np.tril), (tg.triu, np.triu)) for k in (-3, -1, 0, 1, 5)]
+        pairs += [(f(tg.tensor(b)), g(b)) for f, g in ((tg.diagonal, np.diagonal), (tg.trace, np.trace)) for b in (m, m.T, m[:, :0], m[:1])]
+        for i, (have, want) in enumerate(pairs):
+            with self.subTest(i=i):
+                close(self, have, want, exact_type=False)
+        for have, want in ((tg.nonzero(x > 3), np.nonzero(a > 3)), ((y > 3).nonzero(), np.nonzero(m > 3)), (tg.where(y[0] > 1), np.where(m[0] > 1)),
+                           (tg.split(x, [1, 3], 2), np.split(a, [1, 3], 2)), (tg.split(x, 2, -1), np.split(a, 2, -1))):
+            self.assertEqual(len(have), len(want))
+            for h, w in zip(have, want):
+                close(self, h, w)
+        self.assertTrue(tg.allclose(x, a) and not tg.allclose(x, x + 1))
+        for call in (lambda: tg.split(x, 5, 1), lambda: tg.dot(x, x), lambda: tg.tril(x[0, 0]), lambda: tg.repeat(x, -1),
+                     lambda: tg.moveaxis(x, (0, 1), 1)):
+            with self.assertRaises(ValueError):
+                call()
 
     def test_numpy_in_and_out(self):
         for dtype in (bool, np.int8, np.uint8, np.int32, np.int64, np.float16, np.float32, np.float64, np.complex64, np.complex128):

@@ -218,6 +218,32 @@ Test(tensor_types, movement) {
     FREE(x, m, index, g, c, s, hot);
 }
 
+Test(tensor_types, where_a_mask_holds) {
+    int64_t at[6];
+    tiga_tensor *x, *limit, *mask, *there, *none, *where;
+    OK(tiga_tensor_arange(h->ts, TIGA_F32, 0, 6, 1, &x));
+    tiga_tensor *m, *turned;
+    OK(tiga_tensor_reshape(x, SHAPE(2, 3), &m));
+    OK(tiga_tensor_permute(m, NULL, &turned)); /* 0 3, 1 4, 2 5 */
+    OK(tiga_tensor_number(h->ts, 2.5, &limit));
+    OK(tiga_tensor_op("gt", (tiga_tensor *[]){turned, limit}, 2, &mask));
+    OK(tiga_tensor_nonzero(mask, &there));
+    cr_assert_eq(tiga_tensor_size(there), 3);
+    OK(tiga_tensor_copy_to(there, at, 3 * sizeof at[0]));
+    cr_assert(at[0] == 1 && at[1] == 3 && at[2] == 5);
+    OK(tiga_tensor_op("not", &mask, 1, &none));
+    OK(tiga_tensor_op("and", (tiga_tensor *[]){mask, none}, 2, &where));
+    tiga_tensor_free(none);
+    OK(tiga_tensor_nonzero(where, &none));
+    cr_assert_eq(tiga_tensor_size(none), 0);
+    tiga_tensor *out;
+    cr_assert_eq(tiga_tensor_nonzero(x, &out), TIGA_E_TYPE);
+    cr_assert_null(out);
+    cr_assert_eq(tiga_tensor_nonzero(NULL, &out), TIGA_E_ARGUMENT);
+    tiga_error_clear(h->ctx);
+    FREE(x, m, turned, limit, mask, there, none, where);
+}
+
 Test(tensor_types, random_numbers) {
     tiga_tensor *x, *y, *d;
     OK(tiga_tensor_rand(h->ts, TIGA_F32, SHAPE(100000), 42, &x));
