@@ -33,18 +33,37 @@ tiga_status hr_fail_errno(tiga_context *ctx, tiga_status status, const char *pat
 /* ---- hr_options.c ---- */
 int64_t hr_memory_left(const char *root); /* below the limits of cgroup and machine; root: "" or a folder in tests */
 
+/* ---- hr_worker.c: jobs in order, on one thread that lives while there are some ---- */
+typedef struct hr_job {
+    struct hr_job *next;
+    void (*run)(struct hr_job *job); /* and frees it */
+} hr_job;
+typedef struct hr_worker {
+    pthread_mutex_t lock;
+    hr_job *first, **last;
+    bool running;
+    pid_t pid; /* of the process it runs in */
+} hr_worker;
+void hr_worker_init(hr_worker *w);
+void hr_worker_fini(hr_worker *w);
+/* Runs the job later; at once, on this thread, when no thread can be had.  Each job keeps the account alive. */
+void hr_worker_add(tiga_execution *e, hr_worker *w, hr_job *job);
+
 /* ---- hr_spill.c: the file of an account ---- */
 typedef struct hr_extent {
     int64_t at, n;
+    int64_t kept; /* if it is free: so many bytes of it may still have blocks of the disk */
 } hr_extent;
 typedef struct hr_spill {
+    hr_job job; /* first: gives blocks back */
+    bool trimming; /* the job is on its way */
     pthread_mutex_t lock;
     int fd;      /* -1: not opened yet */
     pid_t pid;   /* that opened it: a child of fork opens a file of its own */
     bool direct; /* O_DIRECT: offsets, lengths and addresses are multiples of HR_UNIT */
     int64_t end; /* of the file */
     int64_t n_live, live_bytes; /* extents given out */
-    int64_t kept_bytes; /* of free ones that still have blocks of the disk */
+    int64_t kept_bytes; /* of all free ones together */
     hr_extent *free; /* by place, never adjacent */
     int64_t n_free, cap_free;
 } hr_spill;
@@ -110,22 +129,6 @@ typedef struct hr_writing { /* to a part of any file */
 tiga_status hr_transfer_write(tiga_context *ctx, const hr_writing *w, const void *from, int64_t n_bytes,
                               const char *what);
 
-/* ---- hr_worker.c: jobs in order, on one thread that lives while there are some ---- */
-typedef struct hr_job {
-    struct hr_job *next;
-    void (*run)(struct hr_job *job); /* and frees it */
-} hr_job;
-typedef struct hr_worker {
-    pthread_mutex_t lock;
-    hr_job *first, **last;
-    bool running;
-    pid_t pid; /* of the process it runs in */
-} hr_worker;
-void hr_worker_init(hr_worker *w);
-void hr_worker_fini(hr_worker *w);
-/* Runs the job later; at once, on this thread, when no thread can be had.  Each job keeps the account alive. */
-void hr_worker_add(tiga_execution *e, hr_worker *w, hr_job *job);
-
 /* ---- hr_scope.c: scopes, and what an account has beside its figures ---- */
 typedef struct hr_memory {
     rt_room room; /* first */
@@ -141,7 +144,8 @@ typedef struct hr_memory {
     int64_t evictions, restores, spills;
     hr_kept kept;
     hr_spill spill;
-    hr_worker worker;
+    hr_worker worker; /* reads ahead, and transfers of hierarchies */
+    hr_worker writer; /* what nobody waits for */
 } hr_memory;
 hr_memory *hr_memory_of(tiga_context *ctx, tiga_execution *e); /* NULL: E_MEMORY */
 hr_memory *hr_memory_if(tiga_execution *e); /* NULL: nobody has asked for it yet */

@@ -14,6 +14,7 @@
 static void memory_free(rt_room *room) {
     hr_memory *m = (hr_memory *)room;
     hr_worker_fini(&m->worker);
+    hr_worker_fini(&m->writer);
     hr_kept_drop(&m->kept);
     pthread_mutex_destroy(&m->kept.lock);
     hr_spill_fini(&m->spill);
@@ -34,6 +35,7 @@ static hr_memory *memory_new(tiga_execution *e) {
     pthread_mutex_init(&m->kept.lock, NULL);
     hr_spill_init(&m->spill);
     hr_worker_init(&m->worker);
+    hr_worker_init(&m->writer);
     return m;
 }
 

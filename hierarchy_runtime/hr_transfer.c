@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { THREADS = 4, PAGES_A_THREAD = 4 };
+enum { THREADS = 8, PAGES_A_THREAD = 4 };
 
 typedef struct transfer {
     char *memory;

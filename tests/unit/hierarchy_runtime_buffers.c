@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <sys/stat.h>
 
 typedef struct bench {
     tiga_context *ctx;
@@ -304,6 +305,39 @@ Test(buffers, a_child_leaves_spilled_values_to_its_parent) {
         expect(ctx, b[i], (uint64_t)i);
         tiga_buffer_free(b[i]);
     }
+    end(&t);
+}
+
+/* ---- the file ---- */
+
+static int64_t blocks_of(const tiga_buffer *b) {
+    struct stat st;
+    cr_assert_eq(fstat(b->memory->spill.fd, &st), 0);
+    return st.st_blocks * 512;
+}
+
+/* Few free parts keep their place, more go back to the disk in the background; and are used again. */
+Test(buffers, freed_parts_go_back_to_the_disk) {
+    bench t;
+    begin(&t, -1, -1, TIGA_EVICT_ERROR);
+    tiga_context *ctx = t.ctx;
+    enum { N = 4, KEPT = 64 << 20 };
+    tiga_buffer *b[N];
+    for (int i = 0; i < N; i++)
+        b[i] = make(ctx, "b", 24 * HR_PAGE, (uint64_t)i);
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < N; i++)
+            OK(tiga_buffer_spill(ctx, b[i]));
+        cr_assert_geq(blocks_of(b[0]), N * 24 * (int64_t)HR_PAGE);
+        for (int i = 0; i < N; i++)
+            expect(ctx, b[(i + round) % N], (uint64_t)((i + round) % N));
+        for (int i = 0; i < 5000 && blocks_of(b[0]) > KEPT; i++)
+            usleep(1000);
+        cr_assert_leq(blocks_of(b[0]), KEPT + 65536);
+        cr_assert_leq(b[0]->memory->spill.end, 2 * N * 24 * (int64_t)HR_PAGE);
+    }
+    for (int i = 0; i < N; i++)
+        tiga_buffer_free(b[i]);
     end(&t);
 }
 
