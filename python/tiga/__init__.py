@@ -19,20 +19,23 @@ from ._module import Module
 from .graph import Graph, GraphStats
 from . import _dtypes
 from ._tensor import Execution, Tensor
-from ._create import arange, from_dlpack, from_numpy, full, full_like, ones, ones_like, rand, tensor, zeros, zeros_like
+from ._create import (arange, asarray, eye, from_dlpack, from_numpy, full, full_like, linspace, ones, ones_like, rand, tensor, zeros,
+                      zeros_like)
 from . import _operations, autograd
 from ._execution import execution, memory_report
 from ._storage import from_disk, load, save
 
 __version__ = _lib.version
 DType = _dtypes.DType
-for _t in _dtypes.TABLE:  # tg.f32; the type of truth values has an underscore, because bool is Python's
+for _t in _dtypes.TABLE:  # tg.f32, tg.float32; the type of truth values has an underscore, because bool is Python's
     globals()[_t.name if _t.name != "bool" else "bool_"] = _t
+    if _t.name != "bool":
+        globals()[_t.long] = _t
 for _t in _operations.FUNCTIONS:
     globals()[_t] = getattr(_operations, _t)
 del _t
 # Not for `from tiga import *`: functions of tensors, because many have the names of Python's own.
 __all__ = ["CompileError", "CompileWarning", "DType", "Diagnostic", "Execution", "Function", "Graph", "GraphStats", "Module", "Note",
-           "Tensor", "arange", "autograd", "cache", "compile", "execution", "from_disk", "from_dlpack", "from_numpy", "full",
-           "full_like", "graph", "load", "memory_report", "ones", "ones_like", "rand", "save", "tensor", "torch", "zeros",
+           "Tensor", "arange", "asarray", "autograd", "cache", "compile", "execution", "eye", "from_disk", "from_dlpack", "from_numpy", "full",
+           "full_like", "graph", "linspace", "load", "memory_report", "ones", "ones_like", "rand", "save", "tensor", "torch", "zeros",
            "zeros_like"]

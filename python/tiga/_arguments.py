@@ -18,8 +18,16 @@ def dtype_of(value, who):
     name = value if isinstance(value, str) else getattr(value, "name", None) or getattr(value, "__name__", None) or str(value)
     found = DTYPES.get(name.rpartition(".")[2] if isinstance(name, str) else None)
     if found is None:
-        raise TypeError(f"{who}: {value!r} is no element type; there are {', '.join(t.name for t in _dtypes.TABLE)}")
+        raise TypeError(f"{who}: {value!r} is no element type; there are {', '.join(t.name for t in _dtypes.TABLE)}{_hint(value, who)}")
     return found
+
+
+def _hint(value, who):
+    if isinstance(value, int) and who in ("zeros", "ones"):
+        return f"; sizes of several axes are a tuple, {who}((2, 3))"
+    if isinstance(value, str) and value[:-1].lstrip("<=") in ("f", "i", "u", "c"):
+        return "; numbers in names are bits here, 'f32'"
+    return ""
 
 
 def shape_of(value, who):

@@ -1,9 +1,10 @@
 """Making tensors: of numbers, lists and arrays, over memory of others, and of nothing but a shape."""
+import math
 import sys
 
 from . import _arrays, _dtypes, _tensors
 from ._arguments import MAX_RANK, dtype_of, shape_of, size
-from ._tensor import Tensor, from_scalar, from_view, operand
+from ._tensor import Tensor, from_scalar, from_view, op, operand
 
 
 def _infer(value):
@@ -22,6 +23,23 @@ def _infer(value):
         except TypeError:
             return None
     return float if hasattr(value, "__float__") else None
+
+
+def type_of_list(value, others):
+    """The element type of the tensors beside a list of Python's numbers that they can hold: it is adopted, as by a number; else
+    None."""
+    if not isinstance(value, (list, tuple, range)):
+        return None
+    kinds = (bool, int, float, complex)
+    kind = _infer(value) or float
+    beside = next((t.dtype for t in others if isinstance(t, Tensor)), None)
+    if beside is None or _has_type(value) or kind is bool or kinds.index(kind) > kinds.index(beside.python):
+        return None
+    return beside
+
+
+def _has_type(value):
+    return any(map(_has_type, value)) if isinstance(value, (list, tuple)) else hasattr(value, "dtype")
 
 
 def _plain(value):
@@ -126,12 +144,51 @@ def full_like(x, fill_value, dtype=None, *, requires_grad=False):
     return full(x.shape, fill_value, dtype or x.dtype, requires_grad=requires_grad)
 
 
-def arange(start, stop=None, step=1, dtype="i64", *, requires_grad=False):
-    """Whole numbers start, start + step, ... before stop; from 0 when only one is given."""
+def arange(start, stop=None, step=1, dtype=None, *, requires_grad=False):
+    """Numbers start, start + step, ... before stop; from 0 when only one is given.  Of whole numbers i64, of others f32, unless dtype
+    says another."""
     start, stop = (0, start) if stop is None else (start, stop)
-    dtype = dtype_of(dtype, "arange")
+    if any(isinstance(n, float) for n in (start, stop, step)):
+        return leaf(_float_range(start, stop, step, dtype_of(dtype or float, "arange")), requires_grad)
+    dtype = dtype_of(dtype or int, "arange")
     numbers = [size(n, f"arange: {name}") for name, n in (("start", start), ("stop", stop), ("step", step))]
     return leaf(Tensor._take(_tensors.make("tiga_tensor_arange", _tensors.home().pointer, dtype.code, *numbers)), requires_grad)
+
+
+def _float_range(start, stop, step, dtype):
+    if dtype.python is not float:
+        raise TypeError(f"arange: steps that are not whole, in {dtype.name}")
+    if step == 0 or not all(isinstance(n, (int, float)) and math.isfinite(n) for n in (start, stop, step)):
+        raise ValueError(f"arange: from {start} to {stop} by {step}; they must be finite numbers, and the step not 0")
+    count = math.ceil((stop - start) / step)
+    return (arange(count if count > 0 else 0, dtype="f64") * float(step) + float(start)).astype(dtype)
+
+
+def linspace(start, stop, num=50, endpoint=True, dtype="f32", *, requires_grad=False):
+    """num numbers at equal distances, from start to stop, with or without stop itself."""
+    dtype, n = dtype_of(dtype, "linspace"), size(num, "linspace: num")
+    if n < 0:
+        raise ValueError(f"linspace: {n} numbers")
+    gaps = n - 1 if endpoint else n
+    numbers = arange(n, dtype="f64") * ((stop - start) / gaps if gaps > 0 else 0.0) + float(start)
+    if endpoint and n > 1:  # exactly
+        number = arange(n)
+        numbers = op("select", number == n - 1, full((), float(stop), "f64"), numbers)
+    return leaf(numbers.astype(dtype), requires_grad)
+
+
+def eye(n, m=None, k=0, dtype="f32", *, requires_grad=False):
+    """A matrix that is 1 on its k-th diagonal and 0 elsewhere."""
+    dtype, n = dtype_of(dtype, "eye"), size(n, "eye: n")
+    m = n if m is None else size(m, "eye: m")
+    if n < 0 or m < 0:
+        raise ValueError(f"eye: {n} rows and {m} columns")
+    return leaf((arange(m) - arange(n).reshape(n, 1) == size(k, "eye: k")).astype(dtype), requires_grad)
+
+
+def asarray(value, dtype=None):
+    """value itself where it is a tensor (of that element type), or tensor(value, dtype)."""
+    return tensor(value, dtype)
 
 
 def rand(shape, seed, dtype="f32", *, requires_grad=False):

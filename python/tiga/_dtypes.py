@@ -81,6 +81,18 @@ class DType:
     def __repr__(self):
         return self.name
 
+    def __eq__(self, other):
+        """Also with what numpy and torch call it: x.dtype == np.float32, "float32"; Python's types mean what they do to numpy."""
+        if isinstance(other, DType):
+            return self is other
+        name = _PYTHON.get(other) if isinstance(other, type) else None
+        name = name or (other if isinstance(other, str) else getattr(other, "name", None) or getattr(other, "__name__", None) or str(other))
+        return isinstance(name, str) and name.rpartition(".")[2] in (self.name, self.long)
+
+    __hash__ = object.__hash__
+
+
+_PYTHON = {bool: "bool", int: "int64", float: "float64", complex: "complex128"}
 
 # code, name, bytes, letter of the buffer protocol, name in numpy and torch,
 # (kind, bits) of DLPack, C type, Python type

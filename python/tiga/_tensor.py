@@ -115,8 +115,8 @@ def operand(value, others=()):
         return _float(float(value))
     if isinstance(value, int):
         return _int(int(value))
-    from ._create import tensor
-    return tensor(value)
+    from ._create import tensor, type_of_list
+    return tensor(value, type_of_list(value, others))
 
 
 def op(name, *args):
@@ -162,7 +162,6 @@ class Tensor(_lib.extension.TensorBase if _lib.extension else _Base):
     Made by tiga.tensor, zeros, ones, full, arange, rand, from_numpy, from_dlpack, load.
     """
     __slots__ = ("__weakref__",)
-    __array_ufunc__ = None  # numpy's operators leave it to ours
     __array_priority__ = 1000
 
     def __init__(self, *_, **__):
@@ -343,6 +342,14 @@ class Tensor(_lib.extension.TensorBase if _lib.extension else _Base):
             raise ValueError(f"elements of {self.dtype.name} are copied to become {dtype}")
         return array.astype(dtype)
 
+    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+        from ._numpy import ufunc as call
+        return call(ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, function, types, args, kwargs):
+        from ._numpy import on_arrays
+        return on_arrays(function, args, kwargs)
+
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
         from . import _dlpack
         return _dlpack.export(self, stream, dl_device, copy)
@@ -380,6 +387,13 @@ class Tensor(_lib.extension.TensorBase if _lib.extension else _Base):
 
     def __complex__(self):
         return complex(self._number("a complex number"))
+
+    def __format__(self, spec):
+        if not spec:
+            return str(self)
+        if self.ndim:
+            raise TypeError(f"a format is for tensors without axes; this one has {self.ndim}: format elements of tolist()")
+        return format(self.item(), spec)
 
     def __index__(self):
         if self.ndim or self.dtype.python is not int:

@@ -66,7 +66,7 @@ class Plain(unittest.TestCase):
                              (object(), TypeError), ({}, TypeError), ([2 ** 64], ValueError), ([None], TypeError)):
             with self.assertRaises(error, msg=repr(value)):
                 tg.tensor(value)
-        for call in (lambda: tg.zeros(2.5), lambda: tg.zeros((1,), "f33"), lambda: tg.zeros((1,), None), lambda: tg.arange(2.5),
+        for call in (lambda: tg.zeros(2.5), lambda: tg.zeros((1,), "f33"), lambda: tg.zeros((1,), None), lambda: tg.arange("a"),
                      lambda: tg.rand(3, "a"), lambda: tg.rand(3, 1, "i32"), lambda: tg.zeros(True), lambda: tg.full(2, "a")):
             with self.assertRaises((TypeError, ValueError)):
                 call()
@@ -190,6 +190,65 @@ class Plain(unittest.TestCase):
             tg.autograd.value_and_grad(loss, 5)(1.0)
         with self.assertRaises(TypeError):
             tg.autograd.value_and_grad(lambda x: 3.0)(1.0)
+
+    def test_value_and_grad_of_structures(self):
+        def loss(layers, more):
+            x = tg.tensor([1., 2.])
+            for layer in layers:
+                x = layer["w"] * x + layer["b"]
+            return (x * more[0]).sum() + more[1]
+        layers = [{"w": tg.tensor([1., 2.]), "b": tg.tensor([0., 1.])}, {"w": [3., 1.], "b": 0.5}]
+        value, (g, more) = tg.autograd.value_and_grad(loss, (0, 1))(layers, (tg.tensor([1., 1.]), tg.tensor(2.)))
+        self.assertEqual(value.item(), 11.0)
+        self.assertEqual([{k: v.tolist() for k, v in layer.items()} for layer in g],
+                         [{"w": [3.0, 2.0], "b": [3.0, 1.0]}, {"w": [1.0, 5.0], "b": 2.0}])
+        self.assertEqual((type(more), [t.tolist() for t in more]), (tuple, [[3.5, 5.5], 1.0]))
+        _, slope = tg.autograd.value_and_grad(lambda x: (x * x).sum())([1., 2.])  # a list of numbers is one tensor, as ever
+        self.assertEqual(slope.tolist(), [2.0, 4.0])
+
+    def test_lists_adopt(self):
+        """Lists of Python's numbers take the element type of the tensor beside them, as its numbers do."""
+        for dtype in ("f16", "f32", "f64"):
+            x = tg.tensor([1., 2.], dtype)
+            for y in (x + [1, 2], [1., 2.] * x, tg.maximum(x, [3, 0.5]), x * (2, 3), tg.where(x > 1, x, [0, 0])):
+                self.assertEqual(y.dtype.name, dtype)
+        self.assertEqual((tg.tensor([1, 2], "i32") + [1, 2]).dtype, tg.i32)
+        self.assertEqual((tg.tensor([3., 1.]) == [3, 2]).tolist(), [True, False])
+        for call in (lambda: tg.tensor([1, 2]) + [0.5, 1], lambda: tg.tensor([1., 2.]) + [True, False], lambda: tg.tensor([True]) + [1]):
+            with self.assertRaises(ValueError):
+                call()
+
+    def test_names_of_types(self):
+        x = tg.tensor([1.5])
+        self.assertTrue(x.dtype == tg.f32 == tg.float32 and x.dtype == "float32" and x.dtype == "f32" and x.dtype != "float64")
+        self.assertTrue(x.dtype != float and tg.f64 == float and tg.i64 == int and tg.bool_ == bool and tg.f32 != 3 and tg.f32 != None)  # noqa: E711
+        self.assertEqual({tg.f32: 1}[x.dtype], 1)
+        for call, text in ((lambda: x.astype("f4"), "are bits here"), (lambda: tg.zeros(2, 3), r"zeros\(\(2, 3\)\)")):
+            with self.assertRaisesRegex(TypeError, text):
+                call()
+
+    def test_formats(self):
+        x = tg.tensor([1.25, 2.0])
+        self.assertEqual((f"{x[0]:.1f}", f"{x.sum():6.2f}", f"{tg.tensor(3):03d}", f"{x}"), ("1.2", "  3.25", "003", str(x)))
+        with self.assertRaisesRegex(TypeError, "without axes"):
+            f"{x:.1f}"
+
+    def test_more_ways_to_make(self):
+        self.assertEqual(tg.linspace(0, 1, 5).tolist(), [0.0, 0.25, 0.5, 0.75, 1.0])
+        self.assertEqual(tg.linspace(0, 1, 4, endpoint=False, dtype="f64").tolist(), [0.0, 0.25, 0.5, 0.75])
+        self.assertEqual([tg.linspace(2, 3, n).tolist() for n in (0, 1)], [[], [2.0]])
+        self.assertEqual(tg.linspace(0, 0.7, 8, dtype="f64").tolist()[-1], 0.7)
+        self.assertEqual((tg.eye(2).tolist(), tg.eye(2, 3, 1, "i32").tolist()), ([[1.0, 0.0], [0.0, 1.0]], [[0, 1, 0], [0, 0, 1]]))
+        self.assertEqual((tg.arange(0, 1, 0.25).tolist(), tg.arange(1.5).tolist(), tg.arange(2, 0, -0.5, "f64").tolist(), tg.arange(3, 0, 0.5).tolist()),
+                         ([0.0, 0.25, 0.5, 0.75], [0.0, 1.0], [2.0, 1.5, 1.0, 0.5], []))
+        self.assertEqual((tg.arange(0, 1, 0.25).dtype, tg.arange(3).dtype), (tg.f32, tg.i64))
+        x = tg.tensor([1.])
+        self.assertIs(tg.asarray(x), x)
+        self.assertEqual(tg.asarray([1, 2], "f64").tolist(), [1.0, 2.0])
+        for call, error in ((lambda: tg.linspace(0, 1, -1), ValueError), (lambda: tg.eye(-1), ValueError), (lambda: tg.arange(0, 1, 0.0), ValueError),
+                            (lambda: tg.arange(0, 1, 0.5, "i32"), TypeError), (lambda: tg.arange(0, float("inf"), 0.5), ValueError)):
+            with self.assertRaises(error):
+                call()
 
     def test_value_and_grad_keeps_no_history(self):
         from tiga import _tensors
@@ -789,6 +848,31 @@ class AgainstNumpy(unittest.TestCase):
             self.assertIsInstance(have, tg.Tensor)
             self.assertEqual(have.tolist(), want)
         self.assertEqual((a < x).tolist(), [True, True])
+
+    def test_functions_of_numpy(self):
+        """Those of elements give tensors; all others see arrays."""
+        a = np.float32([[1, 2], [3, 4]])
+        x = tg.tensor(a)
+        for f in (np.exp, np.sqrt, np.negative, np.tanh, np.isfinite, np.square):
+            self.assertIsInstance(f(x), tg.Tensor)
+            close(self, f(x), f(a))
+        for f in (np.add, np.maximum, np.arctan2, np.less, np.matmul, np.power, np.floor_divide):
+            for p, q in ((x, x), (a, x), (x, a)):
+                self.assertIsInstance(f(p, q), tg.Tensor)
+                close(self, f(p, q), f(a, a))
+        for f in (np.sum, np.mean, np.log2, np.sort, np.median, np.linalg.inv, np.ravel, lambda x: np.concatenate([x, x]), np.add.reduce,
+                  lambda x: np.sum(x, axis=0, keepdims=True), lambda x: np.allclose(x, a), lambda x: np.where(x > 2, x, 0), np.log10):
+            have = f(x)
+            self.assertNotIsInstance(have, tg.Tensor)
+            np.testing.assert_array_equal(have, f(a))
+        b = a.copy()
+        b += x
+        np.testing.assert_array_equal(b, 2 * a)
+        self.assertIsInstance(b, np.ndarray)
+        np.testing.assert_allclose(x, a)
+        y = tg.tensor([0., 1.], requires_grad=True)
+        slope = tg.autograd.grad(np.exp(y).sum(), y)
+        np.testing.assert_allclose(slope, np.exp([0, 1]), rtol=1e-6)
 
     def test_array_protocol(self):
         x = tg.tensor([1., 2.]) * 2
