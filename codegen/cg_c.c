@@ -73,12 +73,6 @@ static const char macros[] =
     "#else\n"
     "#define TIGA_RESTRICT restrict\n"
     "#endif\n"
-    "/* One body for loops that differ in numbers only. */\n"
-    "#if defined(__GNUC__)\n"
-    "#define TIGA_APART __attribute__((noinline))\n"
-    "#else\n"
-    "#define TIGA_APART\n"
-    "#endif\n"
     "#if defined(_WIN32)\n"
     "#define TIGA_EXPORT __declspec(dllexport)\n"
     "#elif defined(__GNUC__)\n"
@@ -146,14 +140,13 @@ void cg_banner(cg_text *w, base_arena *arena, const ir_func *f) {
 
 typedef struct piece { /* functions that stay in one file */
     base_str *text;
-    size_t length; /* of it and of what stays with it */
     int part; /* which file it is in */
 } piece;
 
 typedef struct kernel { /* of one loop function: */
+    const cg_twin *twin;
     cg_loop_facts facts;
-    piece rows[2]; /* all but what is for 64-bit sources only; that */
-    size_t with; /* which kernel it must stay with, because it calls that one: a twin with the first of its kind */
+    piece rows[2]; /* all but what is for 64-bit sources only; that; empty when another serves it too */
 } kernel;
 
 static bool emit_kernels(const ir_module *m, int source_bits, const cg_twin *twins, kernel *kernels, cg_helpers *h,
@@ -167,19 +160,15 @@ static bool emit_kernels(const ir_module *m, int source_bits, const cg_twin *twi
         k->rows[0].text = base_arena_str(arena);
         k->rows[1].text = base_arena_str(arena);
         cg_text w[2] = {{.out = k->rows[0].text}, {.out = k->rows[1].text}};
+        k->twin = &twins[n++];
+        if (k->twin->first != f) {
+            k->facts = kernels[k->twin->first->mark].facts;
+            continue;
+        }
         const ir_func *graph = ir_func_find(m, f->name, IR_LEVEL_KERNEL);
-        const cg_twin *twin = twins[n].first ? &twins[n] : NULL;
         cg_banner(w, arena, f->signature || !graph ? f : graph);
-        if ((!twin || twin->first == f) && !cg_emit_loop(m, f, twin, source_bits, w, h, v, arena, &k->facts, err))
+        if (!cg_emit_loop(m, f, k->twin, source_bits, w, h, v, arena, &k->facts, err))
             return false;
-        k->with = twin ? twin->first->mark : n;
-        if (twin)
-            k->facts = kernels[k->with].facts;
-        if (twin)
-            cg_emit_twin(m, f, twin, source_bits, w, &k->facts);
-        for (int half = 0; half < 2; ++half)
-            kernels[k->with].rows[half].length += k->rows[half].text->len;
-        n++;
     }
     return true;
 }
@@ -201,36 +190,51 @@ static const char *rows_name(const char *symbol, int bits, bool there, base_aren
     return there ? base_arena_printf(arena, "%s_rows%d", symbol, bits) : "NULL";
 }
 
-static void kernel_row(const ir_module *m, const ir_func *f, int source_bits, const cg_loop_facts *facts, cg_text *w,
+static void kernel_row(const ir_module *m, const ir_func *f, int source_bits, const kernel *k, cg_text *w,
                        base_arena *arena) {
-    const char *s = cg_symbol(m, f->name), *null = "NULL";
+    const char *s = cg_symbol(m, k->twin->first->name), *null = "NULL";
     size_t n_outputs = 0;
     for (size_t i = 0; i < f->n_params; ++i)
         n_outputs += f->params[i].role >= IR_OUT_ROW;
     base_str *name = base_arena_str(arena);
     cg_text one = {.out = name};
     cg_string_literal(&one, f->name);
-    const char *any = facts->either ? base_arena_printf(arena, "%s_rows_any", s) : NULL;
-    cg_line(w, "{%s, %s, %s, %s, %lld, %d, %zu, %zu, %zu},", base_str_text(name),
-            any ? any : rows_name(s, 32, (source_bits & 32) || !facts->walks_edges, arena),
-            any ? any : rows_name(s, 64, (source_bits & 64) && facts->walks_edges, arena),
-            facts->needs_scratch ? base_arena_printf(arena, "%s_scratch_bytes", s) : null, (long long)f->rows_per_unit,
-            facts->walks_edges, f->n_params, n_outputs, f->n_syms);
+    const char *any = k->facts.either ? base_arena_printf(arena, "%s_rows_any", s) : NULL;
+    cg_line(w, "{%s, %s, %s, %s, %lld, %d, %zu, %zu, %zu, %s},", base_str_text(name),
+            any ? any : rows_name(s, 32, (source_bits & 32) || !k->facts.walks_edges, arena),
+            any ? any : rows_name(s, 64, (source_bits & 64) && k->facts.walks_edges, arena),
+            k->facts.needs_scratch ? base_arena_printf(arena, "%s_scratch_bytes", s) : null,
+            (long long)f->rows_per_unit, k->facts.walks_edges, f->n_params, n_outputs, f->n_syms,
+            k->twin->n_numbers ? base_arena_printf(arena, "%s_numbers", cg_symbol(m, f->name)) : null);
+}
+
+/* Those in which kernels of one body differ. */
+static void emit_numbers(const ir_module *m, const kernel *kernels, cg_text *w, base_arena *arena) {
+    size_t n = 0;
+    for (size_t i = 0; i < m->n_funcs; ++i) {
+        if (m->funcs[i]->level != IR_LEVEL_LOOP)
+            continue;
+        const cg_twin *twin = kernels[n++].twin;
+        if (twin->n_numbers)
+            cg_line(w, "static const double %s_numbers[] = {%s};", cg_symbol(m, m->funcs[i]->name),
+                    cg_twin_numbers(twin, arena));
+    }
 }
 
 /* An array has at least one element: the count stands beside it. */
 static void emit_kernel_table(const ir_module *m, int source_bits, const kernel *kernels, cg_text *w,
                               base_arena *arena) {
     size_t n = 0;
-    cg_line(
-        w,
-        "/* name, 32-bit sources, 64-bit sources, scratch, rows a unit, walks edges, buffers, outputs, dimensions */");
+    emit_numbers(m, kernels, w, arena);
+    cg_line(w,
+            "/* name, 32-bit sources, 64-bit sources, scratch, rows a unit, walks edges, buffers, outputs, dimensions, "
+            "numbers */");
     cg_open(w, "static const tiga_kernel_code tiga_kernels[] =");
     for (size_t i = 0; i < m->n_funcs; ++i)
         if (m->funcs[i]->level == IR_LEVEL_LOOP)
-            kernel_row(m, m->funcs[i], source_bits, &kernels[n++].facts, w, arena);
+            kernel_row(m, m->funcs[i], source_bits, &kernels[n++], w, arena);
     if (!n)
-        cg_line(w, "{NULL, NULL, NULL, NULL, 1, 0, 0, 0, 0},");
+        cg_line(w, "{NULL, NULL, NULL, NULL, 1, 0, 0, 0, 0, NULL},");
     cg_close(w, ";\n");
 }
 
@@ -296,8 +300,8 @@ static int lightest(const size_t *length, int n) {
 
 static int compare_lengths(const void *a, const void *b) {
     const piece *x = *(piece *const *)a, *y = *(piece *const *)b;
-    if (x->length != y->length)
-        return x->length > y->length ? -1 : 1;
+    if (x->text->len != y->text->len)
+        return x->text->len > y->text->len ? -1 : 1;
     return x < y ? -1 : x > y;
 }
 
@@ -320,13 +324,11 @@ static int deal(kernel *kernels, size_t n, size_t n_hosts, base_arena *arena) {
         total += order[i]->text->len;
     }
     qsort(order, 2 * n, sizeof(piece *), compare_lengths);
-    int n_parts = n_parts_for(total, n && order[0]->length > length[0] ? order[0]->length : length[0]);
+    int n_parts = n_parts_for(total, n && order[0]->text->len > length[0] ? order[0]->text->len : length[0]);
     for (size_t i = 0; i < 2 * n; ++i) {
         order[i]->part = lightest(length, n_parts);
-        length[order[i]->part] += order[i]->length;
+        length[order[i]->part] += order[i]->text->len;
     }
-    for (size_t i = 0; i < 2 * n; ++i)
-        kernels[i / 2].rows[i % 2].part = kernels[kernels[i / 2].with].rows[i % 2].part;
     return n_parts;
 }
 
@@ -339,7 +341,7 @@ static void emit_prototypes(const ir_module *m, int source_bits, const kernel *k
             continue;
         const kernel *k = &kernels[n++];
         const char *s = cg_symbol(m, m->funcs[i]->name);
-        if (part >= 0 && k->rows[0].part != part)
+        if (k->twin->first != m->funcs[i] || (part >= 0 && k->rows[0].part != part))
             continue;
         for (int bits = 32; bits <= 64 && !k->facts.either; bits += 32)
             if ((source_bits & bits) || (bits == 32 && !k->facts.walks_edges))
@@ -365,10 +367,11 @@ static const cg_loop_facts *facts_of(const kernel *kernels, size_t n, base_arena
     return facts;
 }
 
+/* Whose plain functions go there: where the body is. */
 static const bool *are_in(int part, const kernel *kernels, size_t n, base_arena *arena) {
     bool *in = base_arena_new_array(arena, bool, n + 1);
     for (size_t i = 0; i < n; ++i)
-        in[i] = kernels[i].rows[0].part == part;
+        in[i] = kernels[kernels[i].twin->first->mark].rows[0].part == part;
     return in;
 }
 
@@ -400,7 +403,7 @@ static bool emit(const cg_emission *e, bool in_parts) {
         if (i == 0)
             cg_emit_tables(m, e->o, &w, arena);
         if (!e->o->source_bits)
-            cg_emit_plain(m, facts, are_in(i, kernels, n, arena), &w, arena);
+            cg_emit_plain(m, twins, facts, are_in(i, kernels, n, arena), &w, arena);
     }
     for (int i = 0; i < n_parts; ++i) /* now it is known what all of them use */
         assemble(e->o, h, v, texts[i], &e->out[i], arena);

@@ -80,6 +80,7 @@ typedef struct cg_loop {
     size_t n_named; /* values that got a name so far */
     const struct cg_twin *twin; /* whose numbers are arguments; NULL: none */
     const char **number; /* their names */
+    bool *number_used;
     ir_id *scratch_vars; /* arrays in scratch memory, in order */
     const char **scratch_names; /* of their offsets */
     size_t n_scratch, cap_scratch;
@@ -138,12 +139,14 @@ void cg_math_vectors(base_str *out, base_arena *a, const cg_vectors *v, cg_helpe
 
 /* cg_twins.c */
 typedef struct cg_twin {
-    const ir_func *first; /* NULL: no other loop function does the same; otherwise the one whose body serves all */
+    const ir_func *first; /* the one whose body serves all that do the same; of others than loop functions NULL */
     size_t n_numbers; /* constants in which they differ */
     ir_id *id; /* of the constants, in this function */
     const char **text; /* their values here, in C */
 } cg_twin;
 cg_twin *cg_find_twins(const ir_module *m, base_arena *arena, size_t *n_bodies); /* by cg_kernel_index */
+/* "0.5f, 0.25f" */
+const char *cg_twin_numbers(const cg_twin *t, base_arena *arena);
 
 /* cg_loop.c */
 typedef struct cg_loop_facts {
@@ -157,10 +160,6 @@ typedef struct cg_loop_facts {
  * written to w[1], the others to w[0].  With CG_SHARED, these are not static. */
 bool cg_emit_loop(const ir_module *m, ir_func *f, const cg_twin *twin, int source_bits, cg_text w[2], cg_helpers *h,
                   cg_vectors *v, base_arena *arena, cg_loop_facts *facts, base_str *err);
-/* The same functions as calls of those of its first twin, of which the facts are. */
-void cg_emit_twin(const ir_module *m, const ir_func *f, const cg_twin *twin, int source_bits, cg_text w[2],
-                  const cg_loop_facts *facts);
-
 /* Whether cg_emit_loop would say that it needs scratch memory. */
 bool cg_needs_scratch(const ir_module *m, ir_func *f, base_arena *arena);
 
@@ -168,7 +167,8 @@ bool cg_needs_scratch(const ir_module *m, ir_func *f, base_arena *arena);
 /* The loop function of an exported kernel; NULL: f is not one, or has no such form. */
 ir_func *cg_plain_loop(const ir_module *m, const ir_func *f);
 /* Of the wanted ones; facts and wanted: by cg_kernel_index. */
-void cg_emit_plain(const ir_module *m, const cg_loop_facts *facts, const bool *wanted, cg_text *w, base_arena *arena);
+void cg_emit_plain(const ir_module *m, const cg_twin *twins, const cg_loop_facts *facts, const bool *wanted, cg_text *w,
+                   base_arena *arena);
 /* "void weighted_sum(const tiga_csr *graph, int64_t F, const float *x, float *out)"; rows: the form with a range. */
 const char *cg_plain_prototype(const ir_module *m, ir_func *loop, bool rows, base_arena *arena);
 const char *cg_plain_scratch_prototype(const ir_module *m, ir_func *loop, base_arena *arena); /* NULL: needs none */

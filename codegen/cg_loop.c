@@ -27,6 +27,7 @@ static void take_names(cg_loop *c) {
     c->number = base_arena_new_array(c->arena, const char *, n + 1);
     for (size_t i = 0; i < n; ++i)
         c->number[i] = cg_name(&c->names, base_arena_printf(c->arena, "number_%zu", i));
+    c->number_used = base_arena_new_array(c->arena, bool, n + 1);
     cg_collect_scratch(c);
 }
 
@@ -52,6 +53,11 @@ static void unpack(cg_loop *c, cg_text *w) {
         const char *t = cg_storage(p->type.dtype), *cv = p->role >= IR_OUT_ROW ? "" : "const ";
         if (c->field_used[i])
             cg_line(w, "%s%s *TIGA_RESTRICT %s = (%s%s *)%s->buffers[%zu];", cv, t, c->field[i], cv, t, a, i);
+    }
+    for (size_t i = 0; c->twin && i < c->twin->n_numbers; ++i) {
+        const char *t = cg_ctype(ir_at(c->f, c->twin->id[i])->type.dtype);
+        if (c->number_used[i])
+            cg_line(w, "const %s %s = (%s)%s->numbers[%zu];", t, c->number[i], t, a, i);
     }
     if (c->uses_edge_end)
         cg_line(w, "const int64_t %s = %s[%s];", c->edge_end, c->offsets, c->row_end);
@@ -103,19 +109,10 @@ static void emit_scratch_bytes(cg_loop *c, cg_text *w) {
 
 static bool walks(const cg_loop *c) { return c->uses_sources || c->uses_offsets; }
 
-/* Behind "_rows" and "_loop". */
-static const char *suffix(int bits, bool walks_edges) {
-    return bits == 64 ? "64" : bits == CG_EITHER && walks_edges ? "_any" : "32";
-}
-
 static void emit_function(cg_loop *c, const base_str *body, cg_text *w) {
-    base_str *numbers = base_arena_str(c->arena);
-    for (size_t i = 0; c->twin && i < c->twin->n_numbers; ++i)
-        base_str_addf(numbers, ", const %s %s", cg_ctype(ir_at(c->f, c->twin->id[i])->type.dtype), c->number[i]);
-    cg_open(w, "%s%svoid %s_%s%s(const tiga_launch_args *%s, int64_t %s, int64_t %s%s)",
-            c->shared && !c->twin ? "" : "static ", c->twin ? "TIGA_APART " : "", cg_symbol(c->m, c->f->name),
-            c->twin ? "loop" : "rows", suffix(c->source_bits, walks(c)), c->args, c->row_begin, c->row_end,
-            base_str_text(numbers));
+    const char *bits = c->source_bits == 64 ? "64" : c->source_bits == CG_EITHER && walks(c) ? "_any" : "32";
+    cg_open(w, "%svoid %s_rows%s(const tiga_launch_args *%s, int64_t %s, int64_t %s)", c->shared ? "" : "static ",
+            cg_symbol(c->m, c->f->name), bits, c->args, c->row_begin, c->row_end);
     size_t before = w->out->len;
     unpack(c, w);
     if (w->out->len == before)
@@ -153,36 +150,6 @@ bool cg_emit_loop(const ir_module *m, ir_func *f, const cg_twin *twin, int sourc
     if (!emit_rows(&like, f, 32, source_bits & 32, w, facts))
         return false;
     return !(source_bits & 64) || !facts->walks_edges || emit_rows(&like, f, 64, true, &w[1], facts);
-}
-
-static void emit_call(const ir_module *m, const ir_func *f, const cg_twin *twin, int bits, bool shared, cg_text *w) {
-    const char *name = cg_symbol(m, f->name);
-    const char *end = suffix(bits, true);
-    cg_open(w, "%svoid %s_rows%s(const tiga_launch_args *args, int64_t row_begin, int64_t row_end)",
-            shared ? "" : "static ", name, end);
-    base_str numbers = {0};
-    for (size_t i = 0; i < twin->n_numbers; ++i)
-        base_str_addf(&numbers, ", %s", twin->text[i]);
-    cg_line(w, "%s_loop%s(args, row_begin, row_end%s);", cg_symbol(m, twin->first->name), end, base_str_text(&numbers));
-    w->out->failed |= numbers.failed;
-    base_str_fini(&numbers);
-    cg_close(w, "\n");
-}
-
-void cg_emit_twin(const ir_module *m, const ir_func *f, const cg_twin *twin, int source_bits, cg_text w[2],
-                  const cg_loop_facts *facts) {
-    bool shared = source_bits & CG_SHARED;
-    if (facts->either)
-        emit_call(m, f, twin, CG_EITHER, shared, w);
-    else if ((source_bits & 32) || !facts->walks_edges)
-        emit_call(m, f, twin, 32, shared, w);
-    if ((source_bits & 64) && facts->walks_edges)
-        emit_call(m, f, twin, 64, shared, &w[1]);
-    if (!facts->needs_scratch || f == twin->first)
-        return;
-    cg_open(w, "%sint64_t %s_scratch_bytes(const int64_t *dims)", shared ? "" : "static ", cg_symbol(m, f->name));
-    cg_line(w, "return %s_scratch_bytes(dims);", cg_symbol(m, twin->first->name));
-    cg_close(w, "\n");
 }
 
 bool cg_needs_scratch(const ir_module *m, ir_func *f, base_arena *arena) {

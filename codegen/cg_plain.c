@@ -117,26 +117,29 @@ static void emit_dims(const ir_func *loop, const plain *p, cg_text *w) {
     base_str_fini(&list);
 }
 
-static void emit_scratch(const ir_module *m, ir_func *loop, cg_text *w, base_arena *arena) {
+static void emit_scratch(const ir_module *m, ir_func *loop, const cg_twin *twin, cg_text *w, base_arena *arena) {
     plain p = take_names(loop, arena);
     cg_open(w, "%s", cg_plain_scratch_prototype(m, loop, arena));
     emit_dims(loop, &p, w);
     cg_line(w, "(void)%s;", p.graph);
-    cg_line(w, "return %s_scratch_bytes(tiga_dims);", cg_symbol(m, loop->name));
+    cg_line(w, "return %s_scratch_bytes(tiga_dims);", cg_symbol(m, twin->first->name));
     cg_close(w, "\n");
 }
 
-static void emit_range(const ir_module *m, ir_func *loop, const cg_loop_facts *facts, cg_text *w, base_arena *arena) {
+static void emit_range(const ir_module *m, ir_func *loop, const cg_twin *twin, const cg_loop_facts *facts, cg_text *w,
+                       base_arena *arena) {
     plain p = take_names(loop, arena);
-    const char *s = cg_symbol(m, loop->name);
+    const char *s = cg_symbol(m, twin->first->name);
     base_str *list = base_arena_str(arena);
     for (size_t i = 0; i < loop->n_params; ++i)
         base_str_addf(list, "%s(void *)%s", i ? ", " : "", p.fields[i]);
     cg_open(w, "%s", cg_plain_prototype(m, loop, true, arena));
     emit_dims(loop, &p, w);
     cg_line(w, "void *const tiga_buffers[] = {%s};", base_str_text(list));
-    cg_line(w, "const tiga_launch_args tiga_args = {*%s, %s->n_dst, tiga_dims, tiga_buffers, %s, NULL};", p.graph,
-            p.graph, facts->needs_scratch ? p.scratch : "NULL");
+    if (twin->n_numbers)
+        cg_line(w, "static const double tiga_numbers[] = {%s};", cg_twin_numbers(twin, arena));
+    cg_line(w, "const tiga_launch_args tiga_args = {*%s, %s->n_dst, tiga_dims, tiga_buffers, %s, NULL, %s};", p.graph,
+            p.graph, facts->needs_scratch ? p.scratch : "NULL", twin->n_numbers ? "tiga_numbers" : "NULL");
     if (facts->either) {
         cg_line(w, "%s_rows_any(&tiga_args, %s, %s);", s, p.row_begin, p.row_end);
         cg_close(w, "\n");
@@ -166,7 +169,8 @@ static ir_func *wanted_loop(const ir_module *m, const ir_func *f, const bool *wa
     return loop && wanted[cg_kernel_index(m, loop->name)] ? loop : NULL;
 }
 
-void cg_emit_plain(const ir_module *m, const cg_loop_facts *facts, const bool *wanted, cg_text *w, base_arena *arena) {
+void cg_emit_plain(const ir_module *m, const cg_twin *twins, const cg_loop_facts *facts, const bool *wanted, cg_text *w,
+                   base_arena *arena) {
     bool any = false;
     for (size_t i = 0; i < m->n_funcs; ++i) {
         ir_func *loop = wanted_loop(m, m->funcs[i], wanted);
@@ -187,10 +191,11 @@ void cg_emit_plain(const ir_module *m, const cg_loop_facts *facts, const bool *w
         if (!loop)
             continue;
         const cg_loop_facts *its = &facts[cg_kernel_index(m, loop->name)];
+        const cg_twin *twin = &twins[cg_kernel_index(m, loop->name)];
         cg_blank(w);
         if (its->needs_scratch)
-            emit_scratch(m, loop, w, arena);
-        emit_range(m, loop, its, w, arena);
+            emit_scratch(m, loop, twin, w, arena);
+        emit_range(m, loop, twin, its, w, arena);
         emit_whole(m, loop, its, w, arena);
     }
     if (any)

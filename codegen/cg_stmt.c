@@ -400,8 +400,10 @@ static void constant(cg_loop *c, ir_id id) {
     const ir_op *op = ir_at(c->f, id);
     c->text[id] = cg_const(c->arena, op->type.dtype, ir_find_attr(op, IR_ATTR_VALUE)->v);
     for (size_t i = 0; c->twin && i < c->twin->n_numbers; ++i)
-        if (c->twin->id[i] == id)
+        if (c->twin->id[i] == id && c->site[id].live) {
             c->text[id] = c->number[i];
+            c->number_used[i] = true;
+        }
 }
 
 void cg_statement(cg_loop *c, ir_id id) {

@@ -3,10 +3,9 @@
 
 #include <string.h>
 
-static const char *const endings[] = {"",         "_rows",   "_rows32",   "_rows64",   "_scratch_bytes",
-                                      "_scratch", "_host",   "_call",     "_dims",     "_params",
-                                      "_results", "_plan",   "_steps",    "_launches", "_buffers",
-                                      "_loop32",  "_loop64", "_loop_any", "_rows_any"};
+static const char *const endings[] = {"",       "_rows",     "_rows32",  "_rows64",   "_scratch_bytes", "_scratch",
+                                      "_host",  "_call",     "_dims",    "_params",   "_results",       "_plan",
+                                      "_steps", "_launches", "_buffers", "_rows_any", "_numbers"};
 
 enum { N_ENDINGS = sizeof endings / sizeof *endings };
 

@@ -1,6 +1,6 @@
 /* Loop functions that do the same are emitted once: the same operations on the same types, whatever their fields are called
- * and whatever numbers they add and multiply.  The numbers that differ become arguments of the one function, and each of
- * the twins is a call of it with its own: steps of a method with their coefficients, layers with their factors.
+ * and whatever numbers they add and multiply.  The numbers that differ stand in a table of each twin, which the one function
+ * is given at a launch: steps of a method with their coefficients, layers with their factors.
  *
  * Not every constant may become an argument: only floats that a compiler can do nothing with.  0, 1 and -1 stay, as do
  * divisors that are powers of two and exponents. */
@@ -209,8 +209,15 @@ cg_twin *cg_find_twins(const ir_module *m, base_arena *arena, size_t *n_bodies) 
     *n_bodies = 0;
     for (size_t i = 0; i < n; ++i) {
         *n_bodies += members[i].first == &members[i];
-        if (members[i].first == &members[i] && members[i].next)
+        if (members[i].first == &members[i])
             fill_group(&s, &members[i], twins);
     }
     return twins;
+}
+
+const char *cg_twin_numbers(const cg_twin *t, base_arena *arena) {
+    base_str *list = base_arena_str(arena);
+    for (size_t i = 0; i < t->n_numbers; ++i)
+        base_str_addf(list, "%s%s", i ? ", " : "", t->text[i]);
+    return base_str_text(list);
 }

@@ -47,8 +47,11 @@ static int64_t chunk_begin(const job *j, int64_t k) {
 static void run_units(const job *j, int64_t begin, int64_t end, int thread) {
     if (begin == end)
         return;
-    tiga_launch_args args = {
-        .n_rows = j->l->n_rows, .dims = j->l->dims, .buffers = j->l->buffers, .edge_of = j->l->edge_of};
+    tiga_launch_args args = {.n_rows = j->l->n_rows,
+                             .dims = j->l->dims,
+                             .buffers = j->l->buffers,
+                             .edge_of = j->l->edge_of,
+                             .numbers = j->l->code->numbers};
     if (j->l->graph)
         args.graph = *j->l->graph;
     args.scratch = j->scratch ? j->scratch + thread * j->scratch_each : NULL;

@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-#define TIGA_ABI_VERSION 4
+#define TIGA_ABI_VERSION 5
 
 /* Element types, the same numbers as in the compiler's type table. */
 enum {
@@ -57,6 +57,7 @@ typedef struct tiga_launch_args {
     void *const *buffers;  /* inputs in order of declaration, then outputs */
     void *scratch;         /* scratch_bytes(dims) bytes for this thread, 64-byte aligned; NULL when 0 */
     const int64_t *edge_of; /* [n_edges] when `graph` is a transposed relation: the edge of the graph that each is */
+    const double *numbers; /* those of tiga_kernel_code */
 } tiga_launch_args;
 
 /* Computes units row_begin .. row_end-1.  Allocates nothing, starts no threads, touches only its arguments. */
@@ -71,6 +72,7 @@ typedef struct tiga_kernel_code {
     int64_t rows_per_unit;
     int32_t walks_edges; /* 0; 1: the graph by destination; 2: by source, the transposed relation */
     int32_t n_buffers, n_outputs, n_dims; /* outputs are the last n_outputs buffers */
+    const double *numbers; /* constants in which kernels of one body differ; NULL: none */
 } tiga_kernel_code;
 
 /* A dimension of an array: a constant >= 0, or -1 - i for dims[i] of the function it belongs to. */

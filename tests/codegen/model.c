@@ -50,7 +50,7 @@ typedef __SIZE_TYPE__ size_t;
 extern "C" {
 #endif
 
-#define TIGA_ABI_VERSION 4
+#define TIGA_ABI_VERSION 5
 
 /* Element types, the same numbers as in the compiler's type table. */
 enum {
@@ -96,6 +96,7 @@ typedef struct tiga_launch_args {
     void *const *buffers;  /* inputs in order of declaration, then outputs */
     void *scratch;         /* scratch_bytes(dims) bytes for this thread, 64-byte aligned; NULL when 0 */
     const int64_t *edge_of; /* [n_edges] when `graph` is a transposed relation: the edge of the graph that each is */
+    const double *numbers; /* those of tiga_kernel_code */
 } tiga_launch_args;
 
 /* Computes units row_begin .. row_end-1.  Allocates nothing, starts no threads, touches only its arguments. */
@@ -110,6 +111,7 @@ typedef struct tiga_kernel_code {
     int64_t rows_per_unit;
     int32_t walks_edges; /* 0; 1: the graph by destination; 2: by source, the transposed relation */
     int32_t n_buffers, n_outputs, n_dims; /* outputs are the last n_outputs buffers */
+    const double *numbers; /* constants in which kernels of one body differ; NULL: none */
 } tiga_kernel_code;
 
 /* A dimension of an array: a constant >= 0, or -1 - i for dims[i] of the function it belongs to. */
@@ -207,12 +209,6 @@ typedef struct tiga_module_info {
 #define TIGA_RESTRICT __restrict
 #else
 #define TIGA_RESTRICT restrict
-#endif
-/* One body for loops that differ in numbers only. */
-#if defined(__GNUC__)
-#define TIGA_APART __attribute__((noinline))
-#else
-#define TIGA_APART
 #endif
 #if defined(_WIN32)
 #define TIGA_EXPORT __declspec(dllexport)
@@ -824,11 +820,11 @@ static void spread_rows64(const tiga_launch_args *args, int64_t row_begin, int64
     }
 }
 
-/* name, 32-bit sources, 64-bit sources, scratch, rows a unit, walks edges, buffers, outputs, dimensions */
+/* name, 32-bit sources, 64-bit sources, scratch, rows a unit, walks edges, buffers, outputs, dimensions, numbers */
 static const tiga_kernel_code tiga_kernels[] = {
-    {"weighted_sum", weighted_sum_rows32, weighted_sum_rows64, NULL, 1, 1, 4, 1, 1},
-    {"smooth", smooth_rows32, smooth_rows64, NULL, 1, 1, 3, 1, 0},
-    {"spread", spread_rows32, spread_rows64, spread_scratch_bytes, 1, 1, 4, 2, 1},
+    {"weighted_sum", weighted_sum_rows32, weighted_sum_rows64, NULL, 1, 1, 4, 1, 1, NULL},
+    {"smooth", smooth_rows32, smooth_rows64, NULL, 1, 1, 3, 1, 0, NULL},
+    {"spread", spread_rows32, spread_rows64, spread_scratch_bytes, 1, 1, 4, 2, 1, NULL},
 };
 
 /* Schedules: steps on instances i[] and numbers n[], which they name by their places.  The runtime checks
@@ -1287,7 +1283,7 @@ TIGA_EXPORT int64_t spread_scratch(const tiga_csr *graph, int64_t F);
 void weighted_sum_rows(const tiga_csr *graph, int64_t F, const float *x, const float *w, const float *bias, float *out, int64_t row_begin, int64_t row_end) {
     const int64_t tiga_dims[] = {F};
     void *const tiga_buffers[] = {(void *)x, (void *)w, (void *)bias, (void *)out};
-    const tiga_launch_args tiga_args = {*graph, graph->n_dst, tiga_dims, tiga_buffers, NULL, NULL};
+    const tiga_launch_args tiga_args = {*graph, graph->n_dst, tiga_dims, tiga_buffers, NULL, NULL, NULL};
     if (graph->source_bits == 64) {
         weighted_sum_rows64(&tiga_args, row_begin, row_end);
         return;
@@ -1303,7 +1299,7 @@ void weighted_sum(const tiga_csr *graph, int64_t F, const float *x, const float 
 void smooth_rows(const tiga_csr *graph, const float *u, const float *dt, float *out, int64_t row_begin, int64_t row_end) {
     const int64_t tiga_dims[] = {0};
     void *const tiga_buffers[] = {(void *)u, (void *)dt, (void *)out};
-    const tiga_launch_args tiga_args = {*graph, graph->n_dst, tiga_dims, tiga_buffers, NULL, NULL};
+    const tiga_launch_args tiga_args = {*graph, graph->n_dst, tiga_dims, tiga_buffers, NULL, NULL, NULL};
     if (graph->source_bits == 64) {
         smooth_rows64(&tiga_args, row_begin, row_end);
         return;
@@ -1325,7 +1321,7 @@ int64_t spread_scratch(const tiga_csr *graph, int64_t F) {
 void spread_rows(const tiga_csr *graph, int64_t F, const float *x, const float *y, float *near, float *score, void *scratch, int64_t row_begin, int64_t row_end) {
     const int64_t tiga_dims[] = {F};
     void *const tiga_buffers[] = {(void *)x, (void *)y, (void *)near, (void *)score};
-    const tiga_launch_args tiga_args = {*graph, graph->n_dst, tiga_dims, tiga_buffers, scratch, NULL};
+    const tiga_launch_args tiga_args = {*graph, graph->n_dst, tiga_dims, tiga_buffers, scratch, NULL, NULL};
     if (graph->source_bits == 64) {
         spread_rows64(&tiga_args, row_begin, row_end);
         return;

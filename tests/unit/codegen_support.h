@@ -233,7 +233,8 @@ static inline void test_run(test_call *c, const tiga_kernel_code *code, bool wid
         c->dims,
         c->buffers,
         scratch_bytes ? scratch : NULL,
-        g->edge_of};
+        g->edge_of,
+        code->numbers};
     tiga_rows_fn rows = wide && code->rows64 ? code->rows64 : code->rows32;
     size_t out = 0;
     for (size_t i = 0; i < c->f->n_params; ++i)
