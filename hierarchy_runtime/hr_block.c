@@ -105,7 +105,8 @@ static void block_fini(hr_block *b, hr_memory *m) {
     else if (b->tier == TIGA_TIER_DISK)
         hr_spill_give(b);
     base_free(b->sums);
-    rt_discharge(b->account, b->tier, b->bytes);
+    if (!b->uncharged)
+        rt_discharge(b->account, b->tier, b->bytes);
     tiga_execution *e = b->account;
     memset(b, 0, sizeof *b);
     tiga_execution_free(e);
@@ -136,8 +137,12 @@ static void *take_kept(hr_memory *m, hr_block *b, bool zero) {
 static tiga_status charge_and_take(tiga_context *ctx, hr_block *b, int flags, const char *what) {
     hr_memory *m = b->tier == TIGA_TIER_HOST ? hr_memory_of(NULL, b->account) : NULL;
     hr_memory *evicting = flags & HR_CHARGED ? NULL : begin_allocating(b->account, m);
-    tiga_status status = flags & HR_CHARGED ? TIGA_OK : rt_charge(ctx, b->account, b->tier, b->bytes, what);
+    b->uncharged = flags & HR_UNCHARGED;
+    tiga_status status =
+        flags & (HR_CHARGED | HR_UNCHARGED) ? TIGA_OK : rt_charge(ctx, b->account, b->tier, b->bytes, what);
     bool charged = status == TIGA_OK;
+    if (charged && !b->uncharged && b->tier == TIGA_TIER_DISK && hr_memory_if(b->account))
+        (void)hr_copies_give_way(hr_memory_if(b->account), false);
     b->room = b->bytes;
     if (charged && evicting)
         b->data = take_spare(evicting, b->bytes, flags & HR_ZERO);
@@ -145,7 +150,7 @@ static tiga_status charge_and_take(tiga_context *ctx, hr_block *b, int flags, co
         b->data = take_kept(m, b, flags & HR_ZERO);
     if (charged && !b->data)
         status = take(ctx, b, flags & HR_ZERO, what);
-    if (charged && status != TIGA_OK)
+    if (charged && status != TIGA_OK && !b->uncharged)
         rt_discharge(b->account, b->tier, b->bytes);
     end_allocating(evicting);
     return status;

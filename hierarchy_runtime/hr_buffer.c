@@ -50,7 +50,7 @@ static tiga_status make_resident(tiga_context *ctx, const char *name, int32_t ti
     }
     pthread_mutex_lock(&b->memory->lock);
     hr_idle_add(b);
-    pthread_mutex_unlock(&b->memory->lock);
+    hr_memory_unlock(b->memory);
     *out = b;
     return TIGA_OK;
 }
@@ -77,11 +77,16 @@ void tiga_buffer_free(tiga_buffer *b) {
     while (b->moving && b->mover == getpid()) /* an eviction, or read-ahead, has it */
         pthread_cond_wait(&m->moved, &m->lock);
     bool lost = b->moving; /* in a child of fork, whose parent goes on moving it: it stays as it is */
-    if (!lost)
+    hr_block copy = {0};
+    if (!lost) {
+        hr_copy_stop(b);
         hr_idle_remove(b);
+        copy = hr_copy_take(b);
+    }
     pthread_mutex_unlock(&m->lock);
     if (lost)
         return;
+    hr_block_fini(&copy);
     hr_block_fini(&b->here);
     hr_block_fini(&b->away);
     tiga_snapshot_free(b->file);
@@ -121,6 +126,10 @@ static tiga_status fail_itself(tiga_context *ctx, const tiga_buffer *b, const ch
 static tiga_status wait_free(tiga_context *ctx, tiga_buffer *b, int32_t mode, const char *who) {
     for (;;) {
         blocked answer = b->moving ? BY_OTHERS : is_blocked(b, mode);
+        if (answer == FREE && mode == TIGA_WRITE && hr_is_copying(b)) {
+            hr_copy_stop(b);
+            continue;
+        }
         if (answer == FREE)
             return TIGA_OK;
         if (answer == BY_ITSELF)
@@ -167,19 +176,25 @@ tiga_status tiga_buffer_pin(tiga_context *ctx, tiga_buffer *b, int32_t mode, tig
     if (!b || !pin || (mode != TIGA_READ && mode != TIGA_WRITE))
         return rt_fail(ctx, TIGA_E_ARGUMENT, "tiga_buffer_pin: an argument is NULL, or a mode unknown");
     tiga_snapshot *file = NULL;
+    hr_block copy = {0};
     pthread_mutex_lock(&b->memory->lock);
     tiga_status status = settle(ctx, b, mode, "tiga_buffer_pin");
     if (status == TIGA_OK) {
         link_pin(b, pin, mode);
-        if (mode == TIGA_WRITE) { /* the file has another value from now on */
+        if (mode == TIGA_WRITE) { /* the files have another value from now on */
             file = b->file;
             b->file = NULL;
+            copy = hr_copy_take(b);
+            b->copy_failed = false;
         }
     }
     pthread_mutex_unlock(&b->memory->lock);
     tiga_snapshot_free(file);
+    hr_block_fini(&copy);
     return status;
 }
+
+static bool is_free(const tiga_buffer *b) { return !b->moving && b->n_pins == 0 && hr_is_home(b); }
 
 void tiga_buffer_unpin(tiga_pin *pin) {
     tiga_buffer *b = pin ? pin->buffer : NULL;
@@ -193,11 +208,13 @@ void tiga_buffer_unpin(tiga_pin *pin) {
         bool leave = b->leave; /* asked for while it was pinned; if there is no room on disk it stays */
         b->leave = false;
         hr_idle_add(b);
-        if (leave && b->bytes > 0)
+        while (leave && is_free(b) && hr_is_copying(b))
+            pthread_cond_wait(&m->moved, &m->lock);
+        if (leave && is_free(b) && b->bytes > 0)
             (void)hr_move_out(NULL, b, false);
     }
     pthread_cond_broadcast(&m->moved);
-    pthread_mutex_unlock(&m->lock);
+    hr_memory_unlock(m);
     memset(pin, 0, sizeof *pin);
     tiga_buffer_free(b);
 }
@@ -208,7 +225,9 @@ tiga_status tiga_buffer_spill(tiga_context *ctx, tiga_buffer *b) {
     if (!b)
         return rt_fail(ctx, TIGA_E_ARGUMENT, "tiga_buffer_spill: the buffer is NULL");
     pthread_mutex_lock(&b->memory->lock);
-    tiga_status status = wait_free(ctx, b, TIGA_READ, "tiga_buffer_spill");
+    tiga_status status;
+    while ((status = wait_free(ctx, b, TIGA_READ, "tiga_buffer_spill")) == TIGA_OK && hr_is_copying(b))
+        pthread_cond_wait(&b->memory->moved, &b->memory->lock); /* then it need not be written again */
     if (status == TIGA_OK && b->n_pins > 0)
         b->leave = true;
     else if (status == TIGA_OK && hr_is_home(b) && b->bytes > 0)
@@ -222,7 +241,7 @@ tiga_status tiga_buffer_realize(tiga_context *ctx, tiga_buffer *b) {
         return rt_fail(ctx, TIGA_E_ARGUMENT, "tiga_buffer_realize: the buffer is NULL");
     pthread_mutex_lock(&b->memory->lock);
     tiga_status status = settle(ctx, b, TIGA_READ, "tiga_buffer_realize");
-    pthread_mutex_unlock(&b->memory->lock);
+    hr_memory_unlock(b->memory);
     return status;
 }
 

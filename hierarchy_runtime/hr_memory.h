@@ -1,8 +1,9 @@
 /* hr_memory.h: the memory half of the folder; include/tiga/memory.h says what it promises.
  *
  *      tiga_buffer (hr_buffer.c: owners, pins)       tiga_hierarchy (hr_hierarchy.c: name@version in a tier)
- *         |      \  hr_residency.c: out, home,          |
- *         |       \ LRU, read-ahead                     |
+ *         |      \  hr_residency.c: home, read-ahead     |
+ *         |       \ hr_evict.c: out, LRU                |
+ *         |        \ hr_copies.c: written ahead         |
  *         |    tiga_snapshot (hr_snapshot*.c)           |
  *         v          v                                  v
  *      hr_block (hr_block.c): bytes of a tier, charged before they exist  ----> rt_account.c, rt_shared.c
@@ -78,6 +79,7 @@ void hr_spill_give(const struct hr_block *b); /* and the disk's space back */
 typedef struct hr_block {
     tiga_execution *account; /* NULL: no block */
     int32_t tier;
+    bool uncharged;
     int64_t bytes;
     void *data;      /* in memory; NULL on disk */
     int64_t room;    /* host: of the memory, >= bytes */
@@ -88,7 +90,8 @@ typedef struct hr_block {
     int64_t at;
     uint64_t *sums; /* [hr_pages(bytes)]: of what was written */
 } hr_block;
-typedef enum hr_block_flag { HR_ZERO = 1, HR_CHARGED = 2 } hr_block_flag; /* CHARGED: it has been, with rt_try_charge */
+/* CHARGED: it has been, with rt_try_charge.  UNCHARGED: it is not to be, a copy (hr_copies.c). */
+typedef enum hr_block_flag { HR_ZERO = 1, HR_CHARGED = 2, HR_UNCHARGED = 4 } hr_block_flag;
 /* On failure nothing is charged, CHARGED or not.  Retains the account. */
 tiga_status hr_block_new(tiga_context *ctx, tiga_execution *e, int32_t tier, int64_t bytes, int flags, const char *what,
                          hr_block *out);
@@ -113,6 +116,11 @@ void hr_kept_drop(hr_kept *k);
 /* ---- hr_transfer.c ---- */
 /* All bytes of `from` to `to`, of equal size.  E_FILE, E_FORMAT (a checksum), E_MEMORY. */
 tiga_status hr_transfer(tiga_context *ctx, const hr_block *from, hr_block *to, const char *what);
+typedef struct hr_manner {
+    int most_threads; /* 0: as many as pay */
+    const atomic_bool *stop; /* or NULL: it fails soon after this is true.  Between memory and disk only */
+} hr_manner;
+tiga_status hr_transfer_in(tiga_context *ctx, const hr_block *from, hr_block *to, const char *what, const hr_manner *m);
 typedef struct hr_reading { /* of a part of any file into memory */
     int fd;
     int64_t at;
@@ -129,6 +137,20 @@ typedef struct hr_writing { /* to a part of any file */
 tiga_status hr_transfer_write(tiga_context *ctx, const hr_writing *w, const void *from, int64_t n_bytes,
                               const char *what);
 
+/* ---- hr_copies.c: values that are in memory and on disk; guarded by hr_memory.lock ---- */
+enum { HR_COPY_FROM = 1 << 16 }; /* bytes: smaller values are written when they must go */
+typedef struct hr_copies {
+    hr_job job; /* first: writes the oldest idle values ahead */
+    bool running; /* the job is on its way, in process `pid` */
+    pid_t pid;
+    int64_t from; /* HR_COPY_FROM; less in tests */
+    int64_t bytes; /* of all, those being written included */
+    int64_t idle_clean[TIGA_TIERS]; /* bytes of idle buffers that could leave without writing */
+    int64_t credit; /* bytes that may be written ahead: twice what was evicted */
+    tiga_buffer *last; /* made last */
+    tiga_buffer *current; /* being written */
+} hr_copies;
+
 /* ---- hr_scope.c: scopes, and what an account has beside its figures ---- */
 typedef struct hr_memory {
     rt_room room; /* first */
@@ -142,14 +164,21 @@ typedef struct hr_memory {
     void *spare; /* memory of a value just evicted; NULL when nobody allocates */
     int64_t spare_bytes;
     int64_t evictions, restores, spills;
+    int64_t bytes_written, bytes_read; /* of the spill file */
+    hr_copies copies;
     hr_kept kept;
     hr_spill spill;
     hr_worker worker; /* reads ahead, and transfers of hierarchies */
     hr_worker writer; /* what nobody waits for */
+    struct hr_memory *next, *before; /* of all in the process, for hr_fork.c */
 } hr_memory;
 hr_memory *hr_memory_of(tiga_context *ctx, tiga_execution *e); /* NULL: E_MEMORY */
 hr_memory *hr_memory_if(tiga_execution *e); /* NULL: nobody has asked for it yet */
 const char *hr_spill_folder(const tiga_execution *e);
+
+/* ---- hr_fork.c: from when it is whole until it is not any more ---- */
+void hr_fork_add(hr_memory *m);
+void hr_fork_remove(hr_memory *m);
 
 /* ---- hr_buffer.c ---- */
 struct tiga_buffer {
@@ -164,6 +193,12 @@ struct tiga_buffer {
     hr_block here, away;
     tiga_snapshot *file; /* the value is entry `entry` of it */
     int entry;
+    hr_block copy; /* of what is `here`, on disk, uncharged */
+    tiga_buffer *copied_before, *copied_after;
+    bool copying; /* by the job, in process `copier`: it may be read, and does not move */
+    pid_t copier;
+    atomic_bool stop_copying;
+    bool copy_failed; /* not again until it is written */
     bool moving;
     pid_t mover; /* the process that moves it */
     bool was_home; /* and has left since: coming back is a restore */
@@ -171,6 +206,7 @@ struct tiga_buffer {
     tiga_pin *pins;
     int n_pins;
     bool idle; /* in the list */
+    bool counted_clean; /* in idle_clean */
     tiga_buffer *older, *newer;
 };
 const char *hr_buffer_text(const tiga_buffer *b); /* for messages */
@@ -179,12 +215,33 @@ tiga_status hr_buffer_make(tiga_context *ctx, const char *name, int32_t tier, in
 
 /* ---- hr_residency.c; the lock of b->memory is held on entry and at return, and given up in between ---- */
 void hr_idle_add(tiga_buffer *b); /* as the one used last */
+void hr_idle_add_oldest(tiga_buffer *b); /* after an eviction that failed: it is still the one used longest ago */
 void hr_idle_remove(tiga_buffer *b);
 bool hr_is_home(const tiga_buffer *b);
+void hr_begin_moving(tiga_buffer *b);
+void hr_end_moving(tiga_buffer *b);
 /* b is not moving. */
 tiga_status hr_bring_home(tiga_context *ctx, tiga_buffer *b);
+
+/* ---- hr_evict.c; as above.  b is neither moving nor copying ---- */
 tiga_status hr_move_out(tiga_context *ctx, tiga_buffer *b, bool evicted);
+/* Without the lock. */
 rt_room_answer hr_make_room(rt_room *room, tiga_context *ctx, int32_t tier, int64_t n_bytes, tiga_status *status);
+
+/* ---- hr_copies.c ---- */
+void hr_copies_init(hr_memory *m);
+bool hr_is_clean(const tiga_buffer *b); /* it can leave without writing.  With the lock held, as what follows */
+bool hr_is_copying(tiga_buffer *b);
+void hr_copy_stop(tiga_buffer *b); /* returns when it is not copying; the lock is given up meanwhile */
+hr_block
+hr_copy_take(tiga_buffer *b); /* for the caller to hr_block_fini without the lock, or to give back; none is fine */
+void hr_copy_give(tiga_buffer *b, hr_block copy); /* b has none */
+bool hr_copies_are_kept(const tiga_buffer *b, const hr_block *away); /* whether this stays as a copy */
+bool hr_copies_fit(const hr_memory *m, int64_t more); /* into the disk's budget, beside what is live */
+void hr_copies_evicted(hr_memory *m, int64_t n_bytes);
+void hr_memory_unlock(hr_memory *m); /* and sees to it that values are written ahead */
+/* Without the lock: as many as live bytes need for the disk's budget to hold; all: for the disk.  false: none were left. */
+bool hr_copies_give_way(hr_memory *m, bool all);
 
 /* ---- hr_safetensors.c: the header of a snapshot, both ways ---- */
 typedef struct hr_entry {

@@ -13,6 +13,7 @@
 
 static void memory_free(rt_room *room) {
     hr_memory *m = (hr_memory *)room;
+    hr_fork_remove(m);
     hr_worker_fini(&m->worker);
     hr_worker_fini(&m->writer);
     hr_kept_drop(&m->kept);
@@ -36,17 +37,21 @@ static hr_memory *memory_new(tiga_execution *e) {
     hr_spill_init(&m->spill);
     hr_worker_init(&m->worker);
     hr_worker_init(&m->writer);
+    hr_copies_init(m);
     return m;
 }
 
 hr_memory *hr_memory_of(tiga_context *ctx, tiga_execution *e) {
+    hr_memory *made = NULL;
     pthread_mutex_lock(&e->lock);
     if (!e->room) {
-        hr_memory *m = memory_new(e);
-        e->room = m ? &m->room : NULL;
+        made = memory_new(e);
+        e->room = made ? &made->room : NULL;
     }
     hr_memory *m = (hr_memory *)e->room;
     pthread_mutex_unlock(&e->lock);
+    if (made)
+        hr_fork_add(made);
     if (!m)
         rt_fail(ctx, TIGA_E_MEMORY, "out of memory");
     return m;
@@ -206,6 +211,8 @@ tiga_status tiga_execution_end(tiga_context *ctx) {
         return status;
     atomic_store(&e->active, false);
     keep_most(e, 0);
+    if (hr_memory_if(e))
+        (void)hr_copies_give_way(hr_memory_if(e), true);
     rt_code_forget(e);
     tiga_execution_free(e);
     return TIGA_OK;
@@ -255,6 +262,9 @@ static void count_moves(tiga_execution *e, tiga_memory_report *r) {
     r->evictions = m->evictions;
     r->restores = m->restores;
     r->spills = m->spills;
+    r->ahead = m->copies.bytes;
+    r->bytes_written = m->bytes_written;
+    r->bytes_read = m->bytes_read;
     pthread_mutex_unlock(&m->lock);
 }
 

@@ -254,16 +254,21 @@ static bool take(hr_spill *s, int64_t n, int64_t *at) {
 }
 
 tiga_status hr_spill_take(tiga_context *ctx, hr_spill *s, const char *folder, hr_block *b) {
-    pthread_mutex_lock(&s->lock);
-    bool opened = open_file(s, folder), good = opened && take(s, rounded(b->bytes), &b->at);
-    int error = errno;
-    if (good) {
-        b->spill = s;
-        b->fd = s->fd;
-        b->direct = s->direct;
-        b->pid = s->pid;
-    }
-    pthread_mutex_unlock(&s->lock);
+    bool opened, good;
+    int error;
+    do {
+        pthread_mutex_lock(&s->lock);
+        opened = open_file(s, folder);
+        good = opened && take(s, rounded(b->bytes), &b->at);
+        error = errno;
+        if (good) {
+            b->spill = s;
+            b->fd = s->fd;
+            b->direct = s->direct;
+            b->pid = s->pid;
+        }
+        pthread_mutex_unlock(&s->lock);
+    } while (!good && error == ENOSPC && !b->uncharged && hr_copies_give_way(hr_memory_if(b->account), true));
     if (good)
         return TIGA_OK;
     errno = error;

@@ -19,6 +19,8 @@ typedef struct transfer {
     const uint64_t *check; /* when reading; NULL: not checked */
     size_t unit; /* 1, or HR_UNIT under O_DIRECT */
     bool write, sync;
+    int most_threads; /* 0: THREADS */
+    const atomic_bool *stop; /* or NULL */
     _Atomic int64_t next;
     _Atomic int error; /* errno of the first failure */
     _Atomic int64_t bad; /* page whose checksum is wrong, and one */
@@ -69,16 +71,21 @@ static bool move_page(transfer *t, int64_t page, void **block, char **stage) {
                     : read_page(t, page, p, n, direct ? NULL : *stage);
 }
 
+static void fail(transfer *t, int error) {
+    int none = 0;
+    atomic_compare_exchange_strong(&t->error, &none, error ? error : EIO);
+}
+
 static void *move_pages(void *user) {
     transfer *t = user;
     void *block = NULL;
     char *stage = NULL;
     int64_t n = hr_pages(t->bytes), page;
     while (!atomic_load(&t->error) && !atomic_load(&t->bad) && (page = atomic_fetch_add(&t->next, 1)) < n)
-        if (!move_page(t, page, &block, &stage)) {
-            int none = 0;
-            atomic_compare_exchange_strong(&t->error, &none, errno ? errno : EIO);
-        }
+        if (t->stop && atomic_load(t->stop))
+            fail(t, ECANCELED);
+        else if (!move_page(t, page, &block, &stage))
+            fail(t, errno);
     base_free(block);
     return NULL;
 }
@@ -86,8 +93,8 @@ static void *move_pages(void *user) {
 static void run(transfer *t) {
     pthread_t threads[THREADS];
     int n = 0;
-    int64_t useful = hr_pages(t->bytes) / PAGES_A_THREAD;
-    while (n < THREADS - 1 && n + 1 < useful && pthread_create(&threads[n], NULL, move_pages, t) == 0)
+    int64_t useful = hr_pages(t->bytes) / PAGES_A_THREAD, most = t->most_threads ? t->most_threads : THREADS;
+    while (n < most - 1 && n + 1 < useful && pthread_create(&threads[n], NULL, move_pages, t) == 0)
         n++;
     move_pages(t);
     while (n > 0)
@@ -125,7 +132,8 @@ static tiga_status finish(tiga_context *ctx, transfer *t, const char *path, cons
     return TIGA_OK;
 }
 
-static tiga_status file_transfer(tiga_context *ctx, const hr_block *disk, char *memory, bool write, const char *what) {
+static tiga_status file_transfer(tiga_context *ctx, const hr_block *disk, char *memory, bool write, const char *what,
+                                 const hr_manner *m) {
     transfer t = {.memory = memory,
                   .bytes = disk->bytes,
                   .fd = disk->fd,
@@ -134,7 +142,9 @@ static tiga_status file_transfer(tiga_context *ctx, const hr_block *disk, char *
                   .check = disk->sums,
                   .unit = disk->direct ? HR_UNIT : 1,
                   .write = write,
-                  .sync = write && !disk->direct};
+                  .sync = write && !disk->direct,
+                  .most_threads = m ? m->most_threads : 0,
+                  .stop = m ? m->stop : NULL};
     run(&t);
     return finish(ctx, &t, hr_spill_folder(disk->account), what);
 }
@@ -153,15 +163,20 @@ static tiga_status relay(tiga_context *ctx, const hr_block *from, hr_block *to, 
         b.at += page * HR_PAGE;
         a.sums += page;
         b.sums += page;
-        status = file_transfer(ctx, &a, stage, false, what);
+        status = file_transfer(ctx, &a, stage, false, what, NULL);
         if (status == TIGA_OK)
-            status = file_transfer(ctx, &b, stage, true, what);
+            status = file_transfer(ctx, &b, stage, true, what, NULL);
     }
     base_free(block);
     return status;
 }
 
 tiga_status hr_transfer(tiga_context *ctx, const hr_block *from, hr_block *to, const char *what) {
+    return hr_transfer_in(ctx, from, to, what, NULL);
+}
+
+tiga_status hr_transfer_in(tiga_context *ctx, const hr_block *from, hr_block *to, const char *what,
+                           const hr_manner *m) {
     if (from->bytes != to->bytes)
         return rt_fail(ctx, TIGA_E_ARGUMENT, "%s: %lld bytes cannot go to %lld", what, (long long)from->bytes,
                        (long long)to->bytes);
@@ -170,9 +185,9 @@ tiga_status hr_transfer(tiga_context *ctx, const hr_block *from, hr_block *to, c
     if (!from->data && !to->data)
         return relay(ctx, from, to, what);
     if (!to->data)
-        return file_transfer(ctx, to, from->data, true, what);
+        return file_transfer(ctx, to, from->data, true, what, m);
     if (!from->data)
-        return file_transfer(ctx, from, to->data, false, what);
+        return file_transfer(ctx, from, to->data, false, what, m);
     for (int64_t page = 0; page < hr_pages(from->bytes); page++)
         memcpy((char *)to->data + page * HR_PAGE, (const char *)from->data + page * HR_PAGE,
                (size_t)hr_page_bytes(from->bytes, page));

@@ -108,6 +108,10 @@ typedef struct tiga_memory_report {
     const char *exclusions; /* static: what they do not */
     int64_t kept; /* freed host memory that is kept for new buffers */
     int64_t code; /* compiled code in live[TIGA_TIER_HOST]; see count_code */
+    /* Copies on disk of values that are in memory too, kept or written ahead by LRU eviction.  Together with
+     * live[TIGA_TIER_DISK] within the budget; they give way to what is live */
+    int64_t ahead;
+    int64_t bytes_written, bytes_read; /* of values, to disk and from it; snapshots are not counted */
 } tiga_memory_report;
 TIGA_API tiga_status tiga_execution_report(tiga_execution *e, tiga_memory_report *out);
 
@@ -131,7 +135,7 @@ TIGA_API void tiga_memory_trim(tiga_context *ctx); /* frees what is kept now */
  *               BACKED <---- verified ---- [moving] <------+
  *
  *   RESIDENT  in its home tier only
- *   SPILLED   in the spill file of its account only; coming back removes it there
+ *   SPILLED   in the spill file of its account; coming back removes it there, or leaves a copy that only speed can tell
  *   ATTACHED  in a snapshot only, nothing read yet; BACKED: in its home tier and unchanged in the snapshot, so that
  *             leaving memory needs no writing.  A write makes it RESIDENT.
  *   moving    a transfer is under way, and whoever wants the buffer waits.  A transfer that fails leaves it where it was.

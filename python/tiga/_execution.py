@@ -51,7 +51,8 @@ def report_of(execution):
         if r.shared_live[i] >= 0:
             tiers[name]["shared_live"] = r.shared_live[i]
     return {"tiers": tiers, "eviction_policy": _EVICTION[r.eviction], "evictions": r.evictions, "restores": r.restores,
-            "spills": r.spills, "kept": r.kept, "code": r.code, "active": bool(r.active), "scope": r.scope.decode(),
+            "spills": r.spills, "kept": r.kept, "code": r.code, "ahead": r.ahead, "bytes_written": r.bytes_written,
+            "bytes_read": r.bytes_read, "active": bool(r.active), "scope": r.scope.decode(),
             "exclusions": r.exclusions.decode()}
 
 

@@ -18,7 +18,8 @@ class ReportC(C.Structure):
     _fields_ = [("struct_bytes", C.c_size_t), ("live", C.c_int64 * 4), ("peak", C.c_int64 * 4), ("budget", C.c_int64 * 4),
                 ("shared_live", C.c_int64 * 4), ("evictions", C.c_int64), ("restores", C.c_int64), ("spills", C.c_int64),
                 ("eviction", C.c_int32), ("active", C.c_int32), ("scope", C.c_char_p), ("exclusions", C.c_char_p),
-                ("kept", C.c_int64), ("code", C.c_int64)]
+                ("kept", C.c_int64), ("code", C.c_int64), ("ahead", C.c_int64), ("bytes_written", C.c_int64),
+                ("bytes_read", C.c_int64)]
 
 
 class ResidencyC(C.Structure):

@@ -328,13 +328,13 @@ Test(buffers, freed_parts_go_back_to_the_disk) {
     for (int round = 0; round < 2; round++) {
         for (int i = 0; i < N; i++)
             OK(tiga_buffer_spill(ctx, b[i]));
-        cr_assert_geq(blocks_of(b[0]), N * 24 * (int64_t)HR_PAGE);
+        cr_assert(blocks_of(b[0]) >= N * 24 * (int64_t)HR_PAGE);
         for (int i = 0; i < N; i++)
             expect(ctx, b[(i + round) % N], (uint64_t)((i + round) % N));
         for (int i = 0; i < 5000 && blocks_of(b[0]) > KEPT; i++)
             usleep(1000);
-        cr_assert_leq(blocks_of(b[0]), KEPT + 65536);
-        cr_assert_leq(b[0]->memory->spill.end, 2 * N * 24 * (int64_t)HR_PAGE);
+        cr_assert(blocks_of(b[0]) <= KEPT + 65536);
+        cr_assert(b[0]->memory->spill.end <= 2 * N * 24 * (int64_t)HR_PAGE);
     }
     for (int i = 0; i < N; i++)
         tiga_buffer_free(b[i]);
@@ -430,7 +430,7 @@ static void check_model(const bench *t, const model *m) {
     tiga_memory_report r = report(t->run);
     cr_assert(r.live[0] == live[0] && r.live[3] == live[3], "%lld %lld, %lld %lld", (long long)r.live[0],
               (long long)live[0], (long long)r.live[3], (long long)live[3]);
-    cr_assert(r.live[0] <= r.budget[0] && r.live[3] <= r.budget[3] && r.peak[0] <= r.budget[0]);
+    cr_assert(r.live[0] <= r.budget[0] && r.live[3] + r.ahead <= r.budget[3] && r.peak[0] <= r.budget[0]);
     cr_assert_eq(r.spills - r.restores >= 0, 1);
 }
 
@@ -456,10 +456,12 @@ static tiga_status save_and_attach(bench *t, model *x, int slot) {
     return TIGA_OK;
 }
 
-static void random_run(uint64_t seed, int32_t eviction) {
+/* from: the smallest value of which copies are made. */
+static void random_run(uint64_t seed, int32_t eviction, int64_t from) {
     bench t;
     begin(&t, 200000, 250000, eviction);
     tiga_context *ctx = t.ctx;
+    hr_memory_of(ctx, t.run)->copies.from = from;
     model m[N_MODEL] = {0};
     uint64_t s = seed * 2654435761u + 1;
     tiga_status status;
@@ -517,8 +519,9 @@ static void random_run(uint64_t seed, int32_t eviction) {
 
 Test(buffers, a_model_at_random, .timeout = 300) {
     for (uint64_t seed = 1; seed <= 3; seed++) {
-        random_run(seed, TIGA_EVICT_ERROR);
-        random_run(seed, TIGA_EVICT_LRU);
+        random_run(seed, TIGA_EVICT_ERROR, 1);
+        random_run(seed, TIGA_EVICT_LRU, HR_COPY_FROM);
+        random_run(seed, TIGA_EVICT_LRU, 1);
     }
 }
 
@@ -610,6 +613,7 @@ static void run_threads(bool own_contexts, bool shared_budget) {
     if (shared_budget)
         share_budget(&t, name);
     OK(tiga_memory_keep(ctx, 4 * BYTES));
+    hr_memory_of(ctx, t.run)->copies.from = 1;
     tiga_buffer *shared[N_SHARED];
     for (int i = 0; i < N_SHARED; i++)
         OK(tiga_buffer_new(ctx, "shared", TIGA_TIER_HOST, BYTES, &shared[i]));

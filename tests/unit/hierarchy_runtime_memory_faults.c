@@ -63,6 +63,37 @@ static tiga_status evictions(bench *t, tiga_execution *run) {
     return status;
 }
 
+/* Twelve values in a budget for eight: places on disk that are kept, and values that are written ahead meanwhile. */
+static tiga_status ahead(bench *t, tiga_execution *run) {
+    tiga_context *ctx = t->ctx;
+    enum { N = 12, EACH = BYTES / 8 };
+    tiga_buffer *b[N] = {0};
+    bool written[N] = {false};
+    tiga_status status = TIGA_OK, read;
+    hr_memory *m = hr_memory_of(NULL, run);
+    if (m)
+        m->copies.from = 1;
+    for (int step = 0; step < 2 * N && status == TIGA_OK; step++) {
+        int i = step % N;
+        if (!b[i])
+            status = tiga_buffer_new(ctx, "b", TIGA_TIER_HOST, EACH, &b[i]);
+        if (status == TIGA_OK)
+            status = step < N || i % 2 ? fill(ctx, b[i], (uint64_t)i) : tiga_buffer_realize(ctx, b[i]);
+        written[i] |= status == TIGA_OK;
+    }
+    no_more_faults();
+    int64_t live = 0;
+    for (int i = 0; i < N; i++) {
+        live += b[i] ? EACH : 0;
+        cr_assert(!written[i] || holds(ctx, b[i], (uint64_t)i, &read) == 1, "%s", tiga_error_text(ctx));
+    }
+    tiga_memory_report r = report(run);
+    cr_assert_eq(r.live[0] + r.live[3], live);
+    for (int i = 0; i < N; i++)
+        tiga_buffer_free(b[i]);
+    return status;
+}
+
 /* Many pages, several threads, no eviction. */
 static tiga_status large(bench *t, tiga_execution *run) {
     (void)run;
@@ -190,6 +221,7 @@ static void every_fault(scenario *what, void (*before)(bench *t)) {
 }
 
 Test(memory_faults, evictions, .timeout = 300) { every_fault(evictions, NULL); }
+Test(memory_faults, writing_ahead, .timeout = 300) { every_fault(ahead, NULL); }
 Test(memory_faults, many_pages, .timeout = 300) { every_fault(large, NULL); }
 Test(memory_faults, snapshots, .timeout = 300) { every_fault(snapshot, prepare_snapshot); }
 Test(memory_faults, names, .timeout = 300) { every_fault(store, NULL); }
@@ -255,6 +287,16 @@ Test(memory_faults, killed_while_spilling, .timeout = 300) {
     for (uint64_t nth = 1; killed_at(&t, evictions, nth); nth++, kills++)
         cr_assert_eq(count_files(t.folder, false), 0, "a file without a name leaves none");
     cr_assert(kills > 5, "%d", kills);
+    end(&t);
+}
+
+Test(memory_faults, killed_while_writing_ahead, .timeout = 300) {
+    bench t;
+    begin(&t);
+    int kills = 0;
+    for (uint64_t nth = 1; killed_at(&t, ahead, nth); nth++, kills++)
+        cr_assert_eq(count_files(t.folder, false), 0, "a file without a name leaves none");
+    cr_assert(kills > 20, "%d", kills);
     end(&t);
 }
 

@@ -1,0 +1,398 @@
+/* Copies: values written ahead of their eviction, places on disk that are kept, and many values that leave side by side.
+ * What a copy may change is speed; everything else is as without. */
+#include "memory_support.h"
+
+#include <pthread.h>
+
+enum { SIZE = HR_PAGE + 100 };
+
+typedef struct bench {
+    tiga_context *ctx;
+    tiga_execution *run;
+    char folder[64];
+} bench;
+
+static void begin(bench *t, int64_t host, int64_t disk) {
+    tiga_context *ctx = t->ctx = new_context();
+    make_folder(t->folder);
+    tiga_execution_options o = scope(host, disk, t->folder, TIGA_EVICT_LRU);
+    OK(tiga_execution_begin(ctx, &o, &t->run));
+}
+
+static void end(bench *t) {
+    tiga_context *ctx = t->ctx;
+    OK(tiga_execution_end(ctx));
+    tiga_memory_report r = report(t->run);
+    for (int i = 0; i < TIGA_TIERS; i++)
+        cr_assert_eq(r.live[i], 0, "tier %d", i);
+    cr_assert_eq(r.ahead, 0);
+    tiga_execution_free(t->run);
+    tiga_context_free(ctx);
+    remove_folder(t->folder);
+}
+
+static tiga_buffer *make(tiga_context *ctx, int64_t bytes, uint64_t seed) {
+    tiga_buffer *b;
+    OK(tiga_buffer_new_unset(ctx, "b", TIGA_TIER_HOST, bytes, &b));
+    OK(fill(ctx, b, seed));
+    return b;
+}
+
+static void make_all(bench *t, tiga_buffer **b, int n) {
+    for (int i = 0; i < n; i++)
+        b[i] = make(t->ctx, SIZE, (uint64_t)i);
+}
+
+static void free_all(tiga_buffer **b, int n) {
+    for (int i = 0; i < n; i++)
+        tiga_buffer_free(b[i]);
+}
+
+/* Until nothing is being written ahead. */
+static void settle(hr_memory *m) {
+    bool busy = true;
+    for (int i = 0; busy && i < 20000; i++) {
+        pthread_mutex_lock(&m->lock);
+        busy = m->copies.running;
+        pthread_mutex_unlock(&m->lock);
+        if (busy)
+            usleep(500);
+    }
+    cr_assert(!busy);
+}
+
+static int n_resident(tiga_buffer **b, int n) {
+    int count = 0;
+    for (int i = 0; i < n; i++)
+        count += residency(b[i]).resident;
+    return count;
+}
+
+/* ---- writing ahead ---- */
+
+Test(copies, the_oldest_are_written_ahead_and_leave_without_writing) {
+    bench t;
+    enum { N = 12, ROOM = 8 };
+    begin(&t, ROOM * SIZE, -1);
+    tiga_context *ctx = t.ctx;
+    tiga_buffer *b[N + 1];
+    make_all(&t, b, N); /* 0 to 3 are out, 4 to 11 are in */
+    settle(b[0]->memory);
+    tiga_memory_report before = report(t.run);
+    cr_assert(before.evictions == N - ROOM && before.live[3] == (N - ROOM) * SIZE);
+    cr_assert(before.ahead == 2 * SIZE, "%lld", (long long)before.ahead); /* a quarter of the budget */
+    cr_assert(b[4]->copy.account && b[5]->copy.account && !b[6]->copy.account);
+    cr_assert(residency(b[4]).resident && residency(b[4]).backing == TIGA_BACKING_NONE, "nobody sees a copy");
+    OK(tiga_buffer_new_unset(ctx, "b", TIGA_TIER_HOST, SIZE, &b[N]));
+    cr_assert(!residency(b[4]).resident && residency(b[4]).backing == TIGA_BACKING_SPILL && residency(b[5]).resident);
+    settle(b[0]->memory);
+    tiga_memory_report after = report(t.run);
+    cr_assert(after.evictions == before.evictions + 1 && after.live[3] == before.live[3] + SIZE);
+    cr_assert(after.bytes_written == before.bytes_written + SIZE && after.ahead == before.ahead, "6 was, 4 was not");
+    for (int i = 0; i < N; i++)
+        expect(ctx, b[i], (uint64_t)i);
+    free_all(b, N + 1);
+    end(&t);
+}
+
+/* Before the first eviction nothing is written, whatever is live. */
+Test(copies, who_does_not_evict_does_not_write) {
+    bench t;
+    begin(&t, 4 * SIZE, -1);
+    tiga_context *ctx = t.ctx;
+    tiga_buffer *b[4];
+    make_all(&t, b, 4);
+    for (int round = 0; round < 20; round++)
+        OK(fill(ctx, b[round % 4], (uint64_t)(round % 4)));
+    tiga_memory_report r = report(t.run);
+    cr_assert(r.ahead == 0 && r.bytes_written == 0 && b[0]->memory->spill.fd < 0);
+    free_all(b, 4);
+    end(&t);
+}
+
+Test(copies, a_write_makes_a_copy_void) {
+    bench t;
+    begin(&t, 8 * SIZE, -1);
+    tiga_context *ctx = t.ctx;
+    tiga_buffer *b[12];
+    make_all(&t, b, 12);
+    settle(b[0]->memory);
+    cr_assert(b[4]->copy.account != NULL);
+    OK(fill(ctx, b[4], 99));
+    cr_assert(!b[4]->copy.account && residency(b[4]).version == 2);
+    OK(tiga_buffer_spill(ctx, b[4]));
+    expect(ctx, b[4], 99);
+    OK(tiga_buffer_spill(ctx, b[5])); /* has one */
+    expect(ctx, b[5], 5);
+    free_all(b, 12);
+    end(&t);
+}
+
+/* What is only read is written once. */
+Test(copies, a_value_that_comes_home_keeps_its_place) {
+    bench t;
+    enum { N = 10 };
+    begin(&t, 6 * SIZE, -1);
+    tiga_context *ctx = t.ctx;
+    tiga_buffer *b[N];
+    make_all(&t, b, N);
+    for (int i = 0; i < 2 * N; i++)
+        expect(ctx, b[i % N], (uint64_t)(i % N));
+    settle(b[0]->memory);
+    cr_assert(report(t.run).bytes_written <= N * SIZE);
+    tiga_memory_report before = report(t.run);
+    for (int i = 0; i < 2 * N; i++)
+        expect(ctx, b[i % N], (uint64_t)(i % N));
+    tiga_memory_report after = report(t.run);
+    cr_assert(after.bytes_written == before.bytes_written && after.evictions >= before.evictions + 2 * N - 6);
+    cr_assert_eq(after.bytes_read - before.bytes_read, (after.restores - before.restores) * SIZE);
+    free_all(b, N);
+    end(&t);
+}
+
+/* ---- giving way ---- */
+
+Test(copies, they_give_way_to_a_disk_budget) {
+    bench t;
+    enum { N = 12, ROOM = 8 };
+    begin(&t, ROOM * SIZE, (N - ROOM + 1) * SIZE); /* one copy at most */
+    tiga_context *ctx = t.ctx;
+    tiga_buffer *b[N + 1];
+    make_all(&t, b, N);
+    for (int i = 0; i < 3 * N; i++) {
+        if (i % 3 == 0)
+            OK(fill(ctx, b[i % N], (uint64_t)(i % N)));
+        expect(ctx, b[i % N], (uint64_t)(i % N));
+        tiga_memory_report r = report(t.run);
+        cr_assert(r.live[3] == (N - ROOM) * SIZE && r.live[3] + r.ahead <= r.budget[3] && r.peak[3] <= r.budget[3]);
+    }
+    b[N] = make(ctx, SIZE, N); /* takes the last place that the disk has */
+    cr_assert(report(t.run).ahead == 0 && report(t.run).live[3] == report(t.run).budget[3]);
+    tiga_buffer *more;
+    FAILS(tiga_buffer_new(ctx, "more", TIGA_TIER_HOST, SIZE, &more), TIGA_E_BUDGET);
+    cr_assert(strstr(said, "on disk"), "%s", said);
+    cr_assert_eq(n_resident(b, N + 1), ROOM);
+    free_all(b, N + 1);
+    end(&t);
+}
+
+Test(copies, none_are_left_when_the_scope_ends) {
+    bench t;
+    begin(&t, 8 * SIZE, -1);
+    tiga_context *ctx = t.ctx;
+    tiga_buffer *b[12];
+    make_all(&t, b, 12); /* perhaps one is being written now */
+    OK(tiga_execution_end(ctx));
+    cr_assert_eq(report(t.run).ahead, 0);
+    for (int i = 0; i < 12; i++)
+        expect(ctx, b[i], (uint64_t)i);
+    free_all(b, 12);
+    tiga_execution_options o = tiga_execution_defaults();
+    OK(tiga_execution_begin(ctx, &o, NULL));
+    end(&t);
+}
+
+/* ---- while one is written ---- */
+
+/* NULL: none, and none will be. */
+static tiga_buffer *being_written(hr_memory *m) {
+    tiga_buffer *b = NULL;
+    for (bool running = true; running && !b;) {
+        pthread_mutex_lock(&m->lock);
+        running = m->copies.running;
+        b = m->copies.current;
+        pthread_mutex_unlock(&m->lock);
+    }
+    return b;
+}
+
+/* Large ones, so that it takes a while: each of these comes when one is being written, most times. */
+Test(copies, whatever_happens_while_one_is_written, .timeout = 120) {
+    bench t;
+    enum { BIG = 8 << 20, N = 6 };
+    begin(&t, 4 * BIG, -1);
+    tiga_context *ctx = t.ctx;
+    tiga_buffer *b[N];
+    int caught = 0;
+    for (int i = 0; i < N; i++)
+        b[i] = make(ctx, BIG, (uint64_t)i);
+    for (int round = 0; round < 40; round++) {
+        hr_memory *m = b[0]->memory;
+        OK(fill(ctx, b[round % N], (uint64_t)(round % N))); /* evicts, and so writing ahead begins */
+        tiga_buffer *busy = being_written(m);
+        int k = 0;
+        while (k < N && b[k] != busy)
+            k++;
+        if (k == N)
+            continue;
+        caught++;
+        switch (round % 5) {
+        case 0:
+            expect(ctx, b[k], (uint64_t)k); /* reading does not wait */
+            break;
+        case 1:
+            OK(fill(ctx, b[k], (uint64_t)k));
+            break;
+        case 2:
+            OK(tiga_buffer_spill(ctx, b[k]));
+            cr_assert(!residency(b[k]).resident);
+            break;
+        case 3:
+            tiga_buffer_free(b[k]);
+            cr_assert(report(t.run).live[0] + report(t.run).live[3] <= (N - 1) * BIG, "accounts are never late");
+            b[k] = make(ctx, BIG, (uint64_t)k);
+            break;
+        default: {
+            tiga_pin p;
+            OK(tiga_buffer_pin(ctx, b[k], TIGA_READ, &p));
+            OK(tiga_buffer_spill(ctx, b[k])); /* when the pin goes */
+            tiga_buffer_unpin(&p);
+            cr_assert(!residency(b[k]).resident);
+        }
+        }
+    }
+    for (int i = 0; i < N; i++)
+        expect(ctx, b[i], (uint64_t)i);
+    cr_assert(caught > 0);
+    free_all(b, N);
+    end(&t);
+}
+
+/* The child has neither the thread that writes ahead nor the places of copies: it writes for itself. */
+static int use_in_child(tiga_context *ctx, tiga_buffer **b, int n) {
+    tiga_status status;
+    for (int round = 0; round < 2; round++)
+        for (int i = 0; i < n; i++) {
+            if (holds(ctx, b[i], (uint64_t)i, &status) != 1)
+                return 1;
+            if (i % 3 == round && fill(ctx, b[i], (uint64_t)i) != TIGA_OK)
+                return 2;
+        }
+    for (int i = 0; i < n; i++)
+        tiga_buffer_free(b[i]);
+    return 0;
+}
+
+Test(copies, children_of_fork, .timeout = 60) {
+    bench t;
+    enum { N = 12 };
+    begin(&t, 8 * SIZE, -1);
+    tiga_context *ctx = t.ctx;
+    tiga_buffer *b[N];
+    make_all(&t, b, N);
+    settle(b[0]->memory);
+    cr_assert(report(t.run).ahead > 0);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(use_in_child(ctx, b, N));
+    int status;
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%x", status);
+    for (int i = 0; i < N; i++)
+        expect(ctx, b[i], (uint64_t)i);
+    free_all(b, N);
+    end(&t);
+}
+
+typedef struct toil {
+    tiga_context *ctx;
+    tiga_buffer **b;
+    int n;
+    atomic_bool stop;
+} toil;
+
+static void *evict_all_the_time(void *user) {
+    toil *t = user;
+    tiga_status status;
+    for (int i = 0; !atomic_load(&t->stop); i++)
+        (void)(i % 3 ? holds(t->ctx, t->b[i % t->n], 0, &status) : (int)fill(t->ctx, t->b[i % t->n], 0));
+    return NULL;
+}
+
+static int spill_in_child(tiga_context *ctx) {
+    tiga_buffer *own;
+    tiga_status status;
+    alarm(20);
+    if (tiga_buffer_new_unset(ctx, "own", TIGA_TIER_PINNED, SIZE, &own) != TIGA_OK || fill(ctx, own, 7) != TIGA_OK ||
+        tiga_buffer_spill(ctx, own) != TIGA_OK)
+        return 1;
+    int good = holds(ctx, own, 7, &status);
+    tiga_buffer_free(own);
+    return good == 1 ? 0 : 2;
+}
+
+/* Whatever the other threads hold and do at that moment. */
+Test(copies, forks_at_any_time, .timeout = 120) {
+    bench t;
+    enum { N = 12 };
+    begin(&t, 8 * SIZE, -1);
+    tiga_buffer *b[N];
+    make_all(&t, b, N);
+    toil w = {.ctx = t.ctx, .b = b, .n = N};
+    tiga_context *ctx = new_context(); /* contexts that other threads use are not for a child */
+    OK(tiga_execution_enter(ctx, t.run));
+    pthread_t thread;
+    cr_assert_eq(pthread_create(&thread, NULL, evict_all_the_time, &w), 0);
+    for (int i = 0; i < 100; i++) {
+        pid_t child = fork();
+        if (child == 0)
+            _exit(spill_in_child(ctx));
+        int status;
+        cr_assert_eq(waitpid(child, &status, 0), child);
+        cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%d: %x", i, status);
+    }
+    atomic_store(&w.stop, true);
+    pthread_join(thread, NULL);
+    tiga_context_free(ctx);
+    free_all(b, N);
+    end(&t);
+}
+
+/* ---- many leave at once ---- */
+
+Test(copies, many_small_values_make_room_together) {
+    bench t;
+    enum { N = 80, EACH = 5000 };
+    begin(&t, N * EACH, -1);
+    tiga_context *ctx = t.ctx;
+    tiga_buffer *b[N], *large;
+    for (int i = 0; i < N; i++)
+        b[i] = make(ctx, EACH, (uint64_t)i);
+    expect(ctx, b[0], 0);
+    OK(tiga_buffer_new(ctx, "large", TIGA_TIER_HOST, 70 * EACH - 1, &large));
+    tiga_memory_report r = report(t.run);
+    cr_assert(r.evictions == 70 && r.live[3] == 70 * EACH && r.live[0] == N * EACH - 1);
+    for (int i = 0; i < N; i++)
+        cr_assert_eq(residency(b[i]).resident, i == 0 || i > 70, "%d", i);
+    tiga_buffer_free(large);
+    for (int i = 0; i < N; i++)
+        expect(ctx, b[i], (uint64_t)i);
+    free_all(b, N);
+    end(&t);
+}
+
+/* As if they left one after the other: those that the disk has room for are out, the others are where they were. */
+Test(copies, a_full_disk_stops_the_same_one) {
+    bench t;
+    enum { N = 40, EACH = 5000, PLACES = 17 };
+    begin(&t, N * EACH, PLACES * EACH + 10);
+    tiga_context *ctx = t.ctx;
+    tiga_buffer *b[N], *large;
+    for (int i = 0; i < N; i++)
+        b[i] = make(ctx, EACH, (uint64_t)i);
+    FAILS(tiga_buffer_new(ctx, "large", TIGA_TIER_HOST, 30 * EACH, &large), TIGA_E_BUDGET);
+    cr_assert(strstr(said, "on disk") && report(t.run).evictions == PLACES && report(t.run).live[3] == PLACES * EACH);
+    for (int i = 0; i < N; i++)
+        cr_assert_eq(residency(b[i]).resident, i >= PLACES, "%d", i);
+    OK(tiga_buffer_new(ctx, "large", TIGA_TIER_HOST, PLACES * EACH, &large)); /* there is room now */
+    tiga_buffer_free(large);
+    free_all(b, 3);
+    OK(tiga_buffer_new(ctx, "large", TIGA_TIER_HOST, (PLACES + 3) * EACH, &large));
+    for (int i = 3; i < N; i++)
+        cr_assert_eq(residency(b[i]).resident, i >= PLACES + 3, "the oldest are still the oldest: %d", i);
+    tiga_buffer_free(large);
+    for (int i = 3; i < N; i++)
+        expect(ctx, b[i], (uint64_t)i);
+    free_all(b + 3, N - 3);
+    end(&t);
+}
