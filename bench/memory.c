@@ -3,8 +3,10 @@
  *     bench_memory FOLDER [MIB] [ROUNDS]
  *
  * The yardstick is plain O_DIRECT in pieces of 1 MiB from one thread, and from four; each round measures all of them. Rows: the best
- * round's GB/s, its processor time, and the ratio to the better yardstick. The working set of the last row is twice the budget; its time is compared with
- * what its own traffic takes at the yardstick's rates. */
+ * round's GB/s, its processor time, and the ratio to the better yardstick.  The working set of the last rows is twice the
+ * budget; their time is compared with what their own traffic takes at the yardstick's rates.  Values are read, or written with some
+ * arithmetic between; in a scope that writes ahead and keeps places on disk, and in one that does not (its budget is
+ * shared). */
 #define _GNU_SOURCE
 #include "tiga/memory.h"
 
@@ -111,32 +113,94 @@ static tiga_buffer *make(tiga_context *ctx, const char *name, int64_t bytes) {
     return b;
 }
 
-/* Values of 1/16 of the working set, used in turn, twice: each use brings one home and sends one out. */
-static void over_budget(tiga_context *ctx, const char *folder, int64_t bytes, measure *m, int64_t *traffic) {
-    enum { N = 16 };
+/* ---- more than fits ---- */
+enum { N = 16, TURNS = 3 };
+typedef struct over {
+    measure time;
+    int64_t written, read;
+} over;
+
+static uint64_t arithmetic(uint64_t *words, int64_t n, int passes) {
+    uint64_t sum = 0;
+    for (int p = 0; p < passes; p++)
+        for (int64_t i = 0; i < n; i++)
+            words[i] = words[i] * 0x2545f4914f6cdd1du + (sum += words[i] >> 3);
+    return sum;
+}
+
+static void use(tiga_context *ctx, tiga_buffer *b, int passes) {
+    tiga_pin p;
+    if (tiga_buffer_pin(ctx, b, passes ? TIGA_WRITE : TIGA_READ, &p) != TIGA_OK)
+        die("pin", ctx);
+    (void)arithmetic(p.data, tiga_buffer_bytes(b) / 8, passes);
+    tiga_buffer_unpin(&p);
+}
+
+/* Values of 1/16 of the working set, used in turn: each use brings one home and sends one out.  passes 0: they are only read. */
+static void over_budget(tiga_context *ctx, const char *folder, int64_t bytes, const char *shared, int passes, over *out) {
     tiga_execution_options o = tiga_execution_defaults();
     o.budget[TIGA_TIER_HOST] = bytes / 2;
     o.eviction = TIGA_EVICT_LRU;
     o.spill_dir = folder;
+    o.shared = shared;
     tiga_execution *run;
     if (tiga_execution_begin(ctx, &o, &run) != TIGA_OK)
         die("scope", ctx);
     tiga_buffer *b[N];
     for (int i = 0; i < N; i++)
         b[i] = make(ctx, "part", bytes / N);
+    for (int i = 0; i < N; i++)
+        use(ctx, b[i], passes);
     tiga_memory_report before = {.struct_bytes = sizeof before}, after = before;
     tiga_execution_report(run, &before);
-    start(m);
-    for (int i = 0; i < 2 * N; i++)
-        if (tiga_buffer_realize(ctx, b[i % N]) != TIGA_OK)
-            die("realize", ctx);
-    stop(m);
+    start(&out->time);
+    for (int i = 0; i < TURNS * N; i++)
+        use(ctx, b[i % N], passes);
+    stop(&out->time);
     tiga_execution_report(run, &after);
-    *traffic = (after.evictions - before.evictions + after.restores - before.restores) / 2 * (bytes / N);
+    out->written = after.bytes_written - before.bytes_written;
+    out->read = after.bytes_read - before.bytes_read;
     for (int i = 0; i < N; i++)
         tiga_buffer_free(b[i]);
     tiga_execution_end(ctx);
     tiga_execution_free(run);
+}
+
+/* w, r: seconds for `bytes`. */
+static void over_row(const char *what, const over *o, double compute, double w, double r, int64_t bytes) {
+    double traffic = ((double)o->written * w + (double)o->read * r) / (double)bytes;
+    double longer = traffic > compute ? traffic : compute;
+    printf("%-36s %6.2f s  cpu %5.2f s  out %5.2f GB  in %5.2f GB  %.2f of its traffic alone", what, o->time.wall, o->time.cpu,
+           (double)o->written / 1e9, (double)o->read / 1e9, o->time.wall / traffic);
+    if (compute > 0)
+        printf(", %.2f of the longer of traffic and arithmetic (%.2f s)", o->time.wall / longer, compute);
+    printf("\n");
+}
+
+/* Arithmetic of about as long as the traffic that goes with it. */
+static void over_rows(tiga_context *ctx, const char *folder, int64_t bytes, double w, double r) {
+    char name[64];
+    snprintf(name, sizeof name, "bench-%ld", (long)getpid());
+    uint64_t *words = calloc(1, (size_t)(bytes / N));
+    measure pass = {0};
+    for (int i = 0; i < 3; i++) {
+        start(&pass);
+        words[0] += arithmetic(words, bytes / N / 8, 1);
+        stop(&pass);
+    }
+    free(words);
+    int passes = (int)((w + r) / N / pass.wall + 0.5);
+    passes = passes ? passes : 1;
+    over read = {0}, read_plain = {0}, both = {0}, both_plain = {0};
+    over_budget(ctx, folder, bytes, name, 0, &read_plain);
+    over_budget(ctx, folder, bytes, NULL, 0, &read);
+    over_budget(ctx, folder, bytes, name, passes, &both_plain);
+    over_budget(ctx, folder, bytes, NULL, passes, &both);
+    double compute = pass.wall * passes * TURNS * N;
+    over_row("twice the budget, read, no copies", &read_plain, 0, w, r, bytes);
+    over_row("the same, copies", &read, 0, w, r, bytes);
+    over_row("written, no copies", &both_plain, compute, w, r, bytes);
+    over_row("the same, written ahead", &both, compute, w, r, bytes);
 }
 
 static void row(const char *what, const measure *m, int64_t bytes, double yardstick) {
@@ -169,7 +233,7 @@ int main(int argc, char **argv) {
     if (tiga_execution_begin(ctx, &o, NULL) != TIGA_OK)
         die("scope", ctx);
     tiga_buffer *b = make(ctx, "value", bytes);
-    measure w1 = {0}, w4 = {0}, r1 = {0}, r4 = {0}, spill = {0}, restore = {0}, save = {0}, fresh = {0}, over = {0};
+    measure w1 = {0}, w4 = {0}, r1 = {0}, r4 = {0}, spill = {0}, restore = {0}, save = {0}, fresh = {0};
     for (int i = 0; i < rounds; i++) {
         raw_transfer(&w1, fd, 1, memory, bytes, 1);
         start(&spill);
@@ -203,10 +267,7 @@ int main(int argc, char **argv) {
     row("tiga_buffer_realize", &restore, bytes, r);
     printf("%-28s %40.2f of fresh memory\n", "", fresh.wall / restore.wall);
     row("tiga_save", &save, bytes, w);
-    int64_t traffic = 0;
-    over_budget(ctx, argv[1], bytes, &over, &traffic);
-    printf("%-28s %6.2f s     cpu %5.2f s  %.2f times what its traffic takes\n", "twice the budget, LRU", over.wall, over.cpu,
-           over.wall / ((double)traffic / (double)bytes * (w + r)));
+    over_rows(ctx, argv[1], bytes, w, r);
     tiga_context_free(ctx);
     free(memory);
     close(fd);
