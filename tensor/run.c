@@ -400,14 +400,15 @@ static void take_result(const tensor_plan *p, tiga_tensor *x, tensor_buffer **ma
     x->how = *how;
 }
 
-static tiga_status run_once(tiga_tensors *ts, tiga_tensor *const *roots, size_t n_roots, bool *moves) {
+static tiga_status run_once(tiga_tensors *ts, tiga_tensor *const *roots, size_t n_roots, bool *moves,
+                            tensor_list *more) {
     tensor_plan p;
     binding b;
     tiga_tensor_execution how;
     tiga_status status = TIGA_E_MEMORY;
     b.block = NULL;
     bool planned = tensor_plan_init(&p, ts, roots, n_roots, moves);
-    if (planned && moves && *moves) {
+    if (planned && ((moves && *moves) || (more && tensor_plan_repeats(&p, more)))) {
         tensor_plan_fini(&p);
         return TIGA_OK;
     }
@@ -419,6 +420,8 @@ static tiga_status run_once(tiga_tensors *ts, tiga_tensor *const *roots, size_t 
         status = execute(&p, &b, &how);
     if (b.block) /* before results forget what they were made from */
         tensor_unpin_all(p.params.v, b.n_pinned);
+    if (status == TIGA_OK)
+        tensor_plan_ran(&p);
     for (size_t i = 0; status == TIGA_OK && i < n_roots; i++)
         tiga_tensor_retain(roots[i]);
     for (size_t i = 0; status == TIGA_OK && i < n_roots; i++)
@@ -430,9 +433,26 @@ static tiga_status run_once(tiga_tensors *ts, tiga_tensor *const *roots, size_t 
     return status;
 }
 
+/* With what is worth to be kept, if there is memory for it. */
+static tiga_status run_and_keep(tiga_tensors *ts, tiga_tensor *const *roots, size_t n_roots, bool *moves) {
+    tiga_status before = tiga_error_status(ts->ctx);
+    tensor_list more = {0};
+    tiga_status status = run_once(ts, roots, n_roots, moves, &more);
+    if (status == TIGA_OK && more.n > n_roots) {
+        status = run_once(ts, more.v, more.n, NULL, NULL);
+        if (status == TIGA_E_BUDGET || status == TIGA_E_MEMORY) {
+            if (before == TIGA_OK)
+                tiga_error_clear(ts->ctx);
+            status = run_once(ts, roots, n_roots, NULL, NULL);
+        }
+    }
+    tensor_list_fini(&more);
+    return status;
+}
+
 static tiga_status run_some(tiga_tensors *ts, tiga_tensor *const *roots, size_t n_roots, bool *moves) {
-    tiga_status before = tiga_error_status(ts->ctx), status = run_once(ts, roots, n_roots, moves);
-    return status == TIGA_E_BUDGET && tensor_code_drop(ts, before) ? run_once(ts, roots, n_roots, moves) : status;
+    tiga_status before = tiga_error_status(ts->ctx), status = run_and_keep(ts, roots, n_roots, moves);
+    return status == TIGA_E_BUDGET && tensor_code_drop(ts, before) ? run_and_keep(ts, roots, n_roots, moves) : status;
 }
 
 tiga_status tensor_run(tiga_tensors *ts, tiga_tensor *const *roots, size_t n_roots, bool *moves) {

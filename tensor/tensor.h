@@ -9,6 +9,7 @@
  *   shape.c        movement: reshape, permute, slice, broadcast, concat, gather ...
  *   move.c         carries movement out
  *   plan.c         an unrealised graph of nodes: numbered, its sizes named, its key
+ *   again.c        what is computed again and again is kept
  *   emit.c         a plan as graph IR
  *   run.c          programs: found or compiled, bound, called
  *   nonzero.c      where a mask holds
@@ -86,6 +87,7 @@ struct tiga_tensor {
     bool literal;   /* REAL: `value` is every element, and there is no buffer */
     bool constant;  /* a literal whose value is part of programs */
     bool even;      /* element by element from arrays of its own shape: may as well have one axis */
+    bool ran;       /* COMPUTE: some program has computed it, on the way to something else */
     bool computed;  /* what it was made by was COMPUTE (else MOVE), when it has operands */
     uint8_t stretch; /* bit i: axis i, of another size than 1, repeats one element */
     uint8_t born;   /* stretch, as long as it ever was: gradients do not reach single repeats */
@@ -236,6 +238,12 @@ uint32_t tensor_plan_rank(const tensor_plan *p, const tiga_tensor *x);
 static inline const uint16_t *tensor_plan_axes(const tensor_plan *p, const tiga_tensor *x) {
     return p->axis + (size_t)x->number * TENSOR_MAX_RANK;
 }
+
+/* ---- again.c ---- */
+/* The roots of p and what p would compute although it was computed before and is worth its memory; false: there is none (or no
+ * memory for the list). */
+bool tensor_plan_repeats(const tensor_plan *p, tensor_list *roots);
+void tensor_plan_ran(const tensor_plan *p); /* before its results are taken */
 
 /* ---- emit.c ---- */
 ir_module *tensor_emit(const tensor_plan *p, base_arena *arena); /* one program @t; inside base_arena_catch */

@@ -45,6 +45,53 @@ Test(tensor_cache, sizes_compile_nothing) {
     cr_assert_eq(tiga_cache_get_counters(h->cache).misses, 1);
 }
 
+/* A momentum that is made of the last one and of what is new, and that nobody looks at: each step computes one of them, not all. */
+Test(tensor_cache, what_is_computed_again_is_kept) {
+    int64_t n = 1000;
+    tiga_tensor *m, *decay;
+    float want = 1;
+    OK(tiga_tensor_full(h->ts, TIGA_F32, 1, &n, 1, &m));
+    OK(tiga_tensor_number(h->ts, 0.5, &decay));
+    for (int step = 0; step < 40; step++) {
+        tiga_tensor *g, *scaled, *next, *used;
+        OK(tiga_tensor_rand(h->ts, TIGA_F32, 1, &n, (uint64_t)step, &g));
+        OK(tiga_tensor_op("mul", (tiga_tensor *[]){m, decay}, 2, &scaled));
+        OK(tiga_tensor_op("add", (tiga_tensor *[]){scaled, g}, 2, &next));
+        OK(tiga_tensor_op("neg", &next, 1, &used));
+        want = want * 0.5f + f32_of(h, g)[7];
+        cr_assert_eq(f32_of(h, used)[7], -want);
+        FREE(m, g, scaled, used);
+        m = next;
+    }
+    tiga_tensors_counters c = tiga_tensors_get_counters(h->ts);
+    cr_assert_leq(c.programs, 4, "%lld", (long long)c.programs);
+    cr_assert_leq(c.live_bytes, 4 * n * 4, "%lld", (long long)c.live_bytes);
+    FREE(m, decay);
+}
+
+/* But not what is larger than all that is there; and who has what it was made from may ask for a gradient through it. */
+Test(tensor_cache, what_is_kept_is_small_and_has_its_gradient) {
+    tiga_tensor *x, *column, *wide, *sum, *y, *g;
+    OK(tiga_tensor_arange(h->ts, TIGA_F32, 0, 300, 1, &x));
+    OK(tiga_tensor_reshape(x, SHAPE(300, 1), &column));
+    OK(tiga_tensor_op("mul", (tiga_tensor *[]){column, x}, 2, &wide));
+    OK(tiga_tensor_op("mul", (tiga_tensor *[]){x, x}, 2, &y));
+    for (int i = 0; i < 3; i++) {
+        OK(tiga_tensor_fold(wide, "sum", TIGA_ALL_AXES, 0, &sum));
+        OK(tiga_tensor_realize(&sum, 1));
+        FREE(sum);
+        OK(tiga_tensor_fold(y, "sum", TIGA_ALL_AXES, 0, &sum));
+        OK(tiga_tensor_realize(&sum, 1));
+        cr_assert_eq(how_of(y) == TIGA_TENSOR_PENDING, i == 0);
+        FREE(sum);
+    }
+    cr_assert_eq(how_of(wide), TIGA_TENSOR_PENDING);
+    OK(tiga_tensor_fold(y, "sum", TIGA_ALL_AXES, 0, &sum));
+    OK(tiga_tensor_grad(sum, &x, 1, 0, &g));
+    cr_assert(f32_of(h, g)[3] == 6 && f32_of(h, g)[299] == 598);
+    FREE(x, column, wide, sum, y, g);
+}
+
 Test(tensor_cache, another_home_finds_it) {
     tiga_tensors *other;
     tiga_tensors_options o = tiga_tensors_defaults();

@@ -22,6 +22,8 @@ typedef struct node { /* a tensor */
     tiga_tensor *x;
     struct node *arg[2]; /* of an expression; arg[0] of a view: what it looks at */
     bool real;
+    bool ran; /* it was computed on the way to something else: the next time it is kept, if there is room */
+    int uses; /* by the expression that is computed */
     store *s;
     int64_t n, stride;
     float *want;
@@ -156,19 +158,68 @@ static tiga_status bring_leaves(model *m, node *d) {
     return status == TIGA_OK ? bring(m, d->s) : status;
 }
 
+static void forget(model *m, node *d) {
+    node_put(m, d->arg[0]);
+    node_put(m, d->arg[1]);
+    d->arg[0] = d->arg[1] = NULL;
+}
+
+/* Whether the user has x or something that it was made from. */
+static bool is_held(const node *x) {
+    if (x->refs > x->uses || (x->real && x->arg[0]))
+        return true;
+    return !x->real && (is_held(x->arg[0]) || (x->arg[1] && is_held(x->arg[1])));
+}
+
+static void count_uses(node *d, int by) {
+    for (int k = 0; k < 2 && !d->real; k++)
+        if (d->arg[k])
+            d->arg[k]->uses = by ? d->arg[k]->uses + by : 0;
+}
+
+/* What d is made of that was computed before: those become results, too.  With LRU it is not known whether there was room. */
+static int find_kept(const model *m, const node *d, node **kept) {
+    int n = 0;
+    for (int k = 0; k < 2 && !d->ran; k++) {
+        node *a = d->arg[k];
+        if (!a || a->real || !a->ran || (k && a == d->arg[0]))
+            continue;
+        if (!m->lru || tiga_tensor_get_execution(a->x).how != TIGA_TENSOR_PENDING)
+            kept[n++] = a;
+    }
+    return m->lru || m->live + (n + 1) * d->n * 4 <= m->host ? n : 0;
+}
+
 static tiga_status compute(model *m, node *d) {
+    node *kept[2], *parts[3] = {d, d->arg[0], d->arg[1]};
+    bool forgets[2];
     if (d->real)
         return TIGA_OK;
     m->traversal++;
     tiga_status status = bring_leaves(m, d);
+    int n = status == TIGA_OK ? find_kept(m, d, kept) : 0;
     if (status == TIGA_OK)
         status = make(m, d->n * 4, &d->s);
     if (status != TIGA_OK)
         return status;
+    for (int by = 0; by < 2; by++)
+        for (int i = 0; i < 3; i++)
+            if (parts[i] && !(i == 2 && parts[1] == parts[2]))
+                count_uses(parts[i], by);
+    for (int i = 0; i < n; i++) {
+        forgets[i] = !is_held(kept[i]->arg[0]) && !(kept[i]->arg[1] && is_held(kept[i]->arg[1]));
+        cr_assert_eq(make(m, d->n * 4, &kept[i]->s), TIGA_OK);
+    }
+    for (int i = 1; i < 3; i++)
+        if (parts[i] && !parts[i]->real)
+            parts[i]->ran = true;
+    for (int i = 0; i < n; i++) {
+        kept[i]->real = true;
+        if (forgets[i])
+            forget(m, kept[i]);
+    }
     d->real = true;
-    node_put(m, d->arg[0]);
-    node_put(m, d->arg[1]);
-    d->arg[0] = d->arg[1] = NULL;
+    forget(m, d);
     return TIGA_OK;
 }
 
