@@ -243,6 +243,12 @@ void hr_memory_unlock(hr_memory *m); /* and sees to it that values are written a
 /* Without the lock: as many as live bytes need for the disk's budget to hold; all: for the disk.  false: none were left. */
 bool hr_copies_give_way(hr_memory *m, bool all);
 
+/* ---- hr_away.c: reading a buffer where it lies ---- */
+bool hr_away_begin(tiga_buffer *b); /* false: it is at home.  Waits for who moves it */
+/* From the beginning of a page, n_bytes of it and of those behind it: whole pages, but for the last one of the buffer. */
+tiga_status hr_away_read(tiga_context *ctx, const tiga_buffer *b, int64_t page, int64_t n_bytes, void *to);
+void hr_away_end(tiga_buffer *b);
+
 /* ---- hr_safetensors.c: the header of a snapshot, both ways ---- */
 typedef struct hr_entry {
     char *name;
@@ -277,6 +283,9 @@ tiga_status hr_safetensors_header(tiga_context *ctx, const hr_layout *l, base_st
 void hr_safetensors_seal(base_str *header, const uint64_t *sums, int64_t n_pages);
 
 /* ---- hr_snapshot.c: reading; hr_save.c: writing; hr_store.c: by name ---- */
+/* n_bytes of an entry from the beginning of a page: whole pages, but for the last one. */
+tiga_status hr_snapshot_read(tiga_context *ctx, const tiga_snapshot *s, int entry, int64_t page, int64_t n_bytes,
+                             void *to, const char *what);
 tiga_status hr_snapshot_pull(tiga_context *ctx, const tiga_snapshot *s, int entry, void *to, const char *what);
 
 #endif

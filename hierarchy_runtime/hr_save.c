@@ -1,6 +1,8 @@
 /* Snapshots as written: data page by page, checksummed on the way, the header last, and all of it under a temporary name
  * until it is on the disk.  Wider elements come first, so that each tensor is aligned to its own.
  *
+ * What is on disk already goes from there to the file in chunks: saving needs no memory for it.
+ *
  * Large dense tensors that begin at a whole unit of the file (the first one does) are written with O_DIRECT by several
  * threads; the zeros behind the last one's end are written over by the next tensor, or cut off. */
 #include "hierarchy_runtime/hr_memory.h"
@@ -12,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { FLUSH_BYTES = 8 << 20 };
+enum { FLUSH_BYTES = 8 << 20, CHUNK_PAGES = 8, CHUNK_BYTES = CHUNK_PAGES * HR_PAGE };
 
 typedef struct saving {
     tiga_context *ctx;
@@ -124,16 +126,29 @@ static void flush_behind(saving *v, int fd, int64_t end) {
 #endif
 }
 
+/* Dense bytes that lie together, a part of tensor i that begins at a page of it. */
+static bool write_part(saving *v, int fd, int i, const char *data, int64_t n_bytes, int64_t page, uint64_t *sums) {
+    int64_t at = (int64_t)v->header.len + v->layout.at[i] + page * HR_PAGE;
+    if (v->direct >= 0 && at % HR_UNIT == 0) {
+        hr_writing w = {.fd = v->direct, .at = at, .sums = sums + page, .path = v->path};
+        v->status = hr_transfer_write(v->ctx, &w, data, n_bytes, v->layout.tensors[i].name);
+        return v->status == TIGA_OK;
+    }
+    for (int64_t k = 0; k < hr_pages(n_bytes); k++)
+        sums[page + k] = hr_checksum(data + k * HR_PAGE, hr_page_bytes(n_bytes, k));
+    bool good = base_file_pwrite_all(fd, data, (size_t)n_bytes, at, 1);
+    if (good)
+        flush_behind(v, fd, at + n_bytes);
+    return good;
+}
+
 /* From memory that stays for the time.  stage: a page, for strides. */
 static bool write_view(saving *v, int fd, int i, const char *data, char *stage, uint64_t *sums) {
     const tiga_tensor_view *t = &v->layout.tensors[i];
     int64_t bytes = v->layout.bytes[i], at = (int64_t)v->header.len + v->layout.at[i];
     gather g = {.t = t, .base = data, .size = tiga_dtype_bytes(t->dtype)};
-    if (!t->strides && v->direct >= 0 && bytes >= HR_PAGE && at % HR_UNIT == 0) {
-        hr_writing w = {.fd = v->direct, .at = at, .sums = sums, .path = v->path};
-        v->status = hr_transfer_write(v->ctx, &w, data, bytes, t->name);
-        return v->status == TIGA_OK;
-    }
+    if (!t->strides && v->direct >= 0 && bytes >= HR_PAGE && at % HR_UNIT == 0)
+        return write_part(v, fd, i, data, bytes, 0, sums);
     for (int64_t page = 0; page < hr_pages(bytes); page++) {
         int64_t n = hr_page_bytes(bytes, page);
         const char *from = data + page * HR_PAGE;
@@ -149,12 +164,43 @@ static bool write_view(saving *v, int fd, int i, const char *data, char *stage, 
     return true;
 }
 
+/* A dense view of a buffer that is on disk goes from there to the file in chunks, so a value that does not fit into memory can be
+ * saved.  The part of the buffer's pages that a chunk needs is read; at most one of them twice. */
+static bool write_away(saving *v, int fd, int i, uint64_t *sums) {
+    const tiga_tensor_view *t = &v->layout.tensors[i];
+    int64_t bytes = v->layout.bytes[i], whole = tiga_buffer_bytes(t->buffer);
+    void *block = base_alloc(CHUNK_BYTES + HR_PAGE + HR_UNIT);
+    char *stage = (char *)(((uintptr_t)block + HR_UNIT - 1) & ~(uintptr_t)(HR_UNIT - 1));
+    bool good = block != NULL;
+    if (!good)
+        errno = ENOMEM;
+    for (int64_t done = 0; good && done < bytes; done += CHUNK_BYTES) {
+        int64_t n = bytes - done < CHUNK_BYTES ? bytes - done : CHUNK_BYTES;
+        int64_t first = (t->offset + done) / HR_PAGE, end = hr_pages(t->offset + done + n) * HR_PAGE;
+        int64_t need = (end < whole ? end : whole) - first * HR_PAGE;
+        v->status = hr_away_read(v->ctx, t->buffer, first, need, stage);
+        good = v->status == TIGA_OK &&
+               write_part(v, fd, i, stage + (t->offset + done - first * HR_PAGE), n, done / HR_PAGE, sums);
+    }
+    int saved = errno;
+    base_free(block);
+    errno = saved;
+    return good;
+}
+
 static bool write_tensor(saving *v, int fd, int i, char *stage, uint64_t *sums) {
     const tiga_tensor_view *t = &v->layout.tensors[i];
     if (v->layout.bytes[i] == 0)
         return true;
     if (!t->buffer)
         return write_view(v, fd, i, (const char *)t->data + t->offset, stage, sums);
+    if (!t->strides && hr_away_begin(t->buffer)) {
+        bool good = write_away(v, fd, i, sums);
+        int saved = errno;
+        hr_away_end(t->buffer);
+        errno = saved;
+        return good;
+    }
     tiga_pin pin;
     v->status = tiga_buffer_pin(v->ctx, t->buffer, TIGA_READ, &pin);
     if (v->status != TIGA_OK)

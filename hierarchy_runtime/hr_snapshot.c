@@ -172,12 +172,18 @@ tiga_status tiga_snapshot_buffer(tiga_context *ctx, tiga_snapshot *s, int i, int
     return TIGA_OK;
 }
 
-tiga_status hr_snapshot_pull(tiga_context *ctx, const tiga_snapshot *s, int entry, void *to, const char *what) {
+tiga_status hr_snapshot_read(tiga_context *ctx, const tiga_snapshot *s, int entry, int64_t page, int64_t n_bytes,
+                             void *to, const char *what) {
     const hr_entry *e = &s->entries[entry];
-    hr_reading r = {.fd = s->fd, .at = e->at, .sums = e->sums, .path = s->path};
-    tiga_status status = hr_transfer_read(ctx, &r, to, e->bytes, what);
+    hr_reading r = {
+        .fd = s->fd, .at = e->at + page * HR_PAGE, .sums = e->sums ? e->sums + page : NULL, .path = s->path};
+    tiga_status status = hr_transfer_read(ctx, &r, to, n_bytes, what);
     if (status == TIGA_OK && e->dtype == TIGA_BOOL) /* others write what they like */
-        for (int64_t i = 0; i < e->bytes; i++)
+        for (int64_t i = 0; i < n_bytes; i++)
             ((uint8_t *)to)[i] = ((uint8_t *)to)[i] != 0;
     return status;
+}
+
+tiga_status hr_snapshot_pull(tiga_context *ctx, const tiga_snapshot *s, int entry, void *to, const char *what) {
+    return hr_snapshot_read(ctx, s, entry, 0, s->entries[entry].bytes, to, what);
 }

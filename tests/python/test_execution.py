@@ -332,6 +332,23 @@ class Files(Folder):
         with self.assertRaises(NotImplementedError):
             tg.load(self.path(), device="cuda")
 
+    def test_saving_needs_no_room(self):
+        n = 3 << 20
+        with tg.execution(memory={"host": 4 * n + 1000, "nvme": "1GiB"}, spill_dir=self.folder, eviction="lru") as run:
+            a = tg.rand(n, seed=1)
+            first, last = a[1000].item(), a[n - 1].item()
+            b = tg.rand(n, seed=2)
+            self.assertFalse(a.residency["resident"])
+            before = run.memory_report()
+            path = os.path.join(self.folder, "two.safetensors")
+            tg.save({"a": a, "part": a[1000:2 << 20]}, path)
+            after = run.memory_report()
+            self.assertEqual((after["restores"], after["evictions"]), (before["restores"], before["evictions"]))
+            del b
+            two = tg.load(path)
+            self.assertEqual((two["a"][n - 1].item(), two["part"][0].item(), two["part"].shape), (last, first, ((2 << 20) - 1000,)))
+            del a, two
+
     def test_a_reader_keeps_its_file(self):
         tg.save(tg.tensor([1.]), self.path())
         x = tg.load(self.path())

@@ -598,3 +598,48 @@ Test(snapshots, large_tensors_follow_each_other, .timeout = 120) {
     free(data);
     end(&t);
 }
+
+/* Values and parts of values, in the spill file and in a snapshot, go to a new snapshot while another value fills the budget. */
+Test(snapshots, what_is_on_disk_is_saved_without_room, .timeout = 120) {
+    bench t;
+    enum { N = 19 * HR_PAGE + 5 };
+    begin(&t, N + 100, TIGA_EVICT_ERROR);
+    tiga_context *ctx = t.ctx;
+    static const int64_t parts[][2] = {
+        {0, N}, {1, N - 1}, {HR_PAGE - 1, 2}, {3 * HR_PAGE + 7, 9 * HR_PAGE}, {N - 1, 1}};
+    unsigned char *want = malloc(N);
+    tiga_buffer *b, *other, *saved;
+    char second[160];
+    snprintf(second, sizeof second, "%s/b.tiga", t.folder);
+    OK(tiga_buffer_new(ctx, "b", TIGA_TIER_HOST, N, &b));
+    OK(fill(ctx, b, 4));
+    for (int64_t i = 0; i < N; i++)
+        want[i] = pattern(4, i);
+    OK(tiga_buffer_spill(ctx, b));
+    OK(tiga_buffer_new(ctx, "other", TIGA_TIER_HOST, N, &other));
+    tiga_tensor_view v[5] = {0};
+    for (int i = 0; i < 5; i++) {
+        v[i] = vector((const char *const[]){"v", "w", "x", "y", "z"}[i], NULL, TIGA_U8, parts[i][1]);
+        v[i].buffer = b;
+        v[i].offset = parts[i][0];
+    }
+    int64_t peak = report(t.run).peak[TIGA_TIER_HOST];
+    OK(tiga_save(ctx, t.path, v, 5, 0));
+    cr_assert(!residency(b).resident && report(t.run).peak[TIGA_TIER_HOST] == peak && report(t.run).restores == 0);
+    tiga_buffer_free(b);
+    b = attach(ctx, t.path, "v"); /* now from there */
+    for (int i = 0; i < 5; i++)
+        v[i].buffer = b;
+    OK(tiga_save(ctx, second, v, 5, 0));
+    cr_assert_eq(report(t.run).peak[TIGA_TIER_HOST], peak);
+    tiga_buffer_free(b);
+    tiga_buffer_free(other);
+    for (int file = 0; file < 2; file++)
+        for (int i = 0; i < 5; i++) {
+            saved = attach(ctx, file ? second : t.path, v[i].name);
+            expect_bytes(ctx, saved, want + parts[i][0], (size_t)parts[i][1]);
+            tiga_buffer_free(saved);
+        }
+    free(want);
+    end(&t);
+}
