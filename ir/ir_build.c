@@ -328,6 +328,8 @@ void ir_count_uses(ir_func *f, uint32_t *uses) {
 
 bool ir_walks(const ir_func *f) { return f->domain && strcmp(f->domain, "rows") != 0; }
 
+bool ir_is_scan(const ir_op *combine) { return ir_int(combine, IR_ATTR_SCAN, 0) != 0; }
+
 bool ir_transposed(const ir_func *f) { return f->domain && strcmp(f->domain, "src") == 0; }
 
 const ir_op *ir_yield_of(const ir_func *f, const ir_op *op) {

@@ -29,6 +29,7 @@ typedef struct ir_check {
     struct ir_check_hold *undo; /* what was before, in order; regions go back to where they began */
     size_t n_undo, cap_undo;
     uint32_t *depth_of;    /* by id: number of enclosing regions */
+    unsigned char *scanned; /* by id: comes from the members of a scan */
     uint64_t *depends;     /* by id: bit d is set when the value comes from an argument of the loop at depth d */
 } ir_check;
 enum { IR_UNSEEN, IR_VISIBLE, IR_GONE };
@@ -57,6 +58,7 @@ bool ir_check_shape_op(ir_check *c, const ir_op *op);
 /* ir_verify_combine.c */
 bool ir_check_combine(ir_check *c, const ir_op *op);
 bool ir_check_in_combine(ir_check *c, const ir_op *op); /* an operation in the region of one */
+bool ir_check_scanned(ir_check *c, const ir_op *op); /* any operation of a kernel */
 bool ir_check_get_state(ir_check *c, const ir_op *get, const ir_op *combine, uint64_t index);
 bool ir_check_yield_state(ir_check *c, const ir_op *yield, const ir_op *combine);
 

@@ -1,7 +1,10 @@
 /* `combine` in the graph-level interpreter: the region is run for one pair of states after the other.
  *
  * With {lanes = 16} there are 16 partial states, edge n of the row goes to state n mod 16, and they are combined by
- * distance 8, 4, 2, 1; otherwise one state takes the edges in order. */
+ * distance 8, 4, 2, 1; otherwise one state takes the edges in order.
+ *
+ * With {scan = 1} the members are per edge: the state that the edge meets.  With {reverse = 1} it comes from the edges
+ * behind, the last one first. */
 #include "ir/ir_interp.h"
 
 #include <string.h>
@@ -38,11 +41,11 @@ static bool begin(states *s, ir_run *r, const ir_op *op) {
     return s->left && s->next;
 }
 
-static void to_start(states *s) {
+static void to_start(states *s, int64_t row) {
     for (uint32_t i = 0; i < IR_N_PARTIALS * s->n; i++)
         for (int64_t k = 0; k < s->left[i].features; k++) {
             const ir_tensor *start = &s->inner.values[s->op->args[i % s->n]];
-            ir_run_put(&s->left[i], 0, k, ir_run_get(&s->inner, start, IR_UNIFORM, 0, k));
+            ir_run_put(&s->left[i], 0, k, ir_run_get(&s->inner, start, IR_ROW, row, k));
         }
 }
 
@@ -88,7 +91,7 @@ static void lifted(const ir_run *r, const states *s, int64_t e, ir_tensor *right
 
 static bool run_row(ir_run *r, states *s, bool lanes, int64_t row, ir_tensor *right) {
     const int64_t *offsets = r->call->graph->offsets;
-    to_start(s);
+    to_start(s, row);
     for (int64_t e = offsets[row]; e < offsets[row + 1]; e++) {
         lifted(r, s, e, right);
         if (!combine(s, s->left + (lanes ? (e - offsets[row]) % IR_N_PARTIALS : 0) * s->n, right))
@@ -101,6 +104,28 @@ static bool run_row(ir_run *r, states *s, bool lanes, int64_t row, ir_tensor *ri
     return true;
 }
 
+static void keep(const states *s, ir_tensor *members, int64_t unit) {
+    for (uint32_t v = 0; v < s->n; v++)
+        for (int64_t k = 0; k < members[v].features; k++)
+            ir_run_put(&members[v], unit, k, ir_load_scalar(s->left[v].dtype, s->left[v].data, k));
+}
+
+/* As run_row, and every edge keeps what it meets. */
+static bool scan_row(ir_run *r, states *s, int64_t row, ir_tensor *right, ir_tensor *members) {
+    const int64_t *offsets = r->call->graph->offsets;
+    int64_t first = offsets[row], n = offsets[row + 1] - first;
+    bool reverse = ir_int(s->op, IR_ATTR_REVERSE, 0) != 0;
+    to_start(s, row);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t e = first + (reverse ? n - 1 - i : i);
+        keep(s, members, e);
+        lifted(r, s, e, right);
+        if (!combine(s, s->left, right))
+            return false;
+    }
+    return true;
+}
+
 bool ir_run_combine(ir_run *r, const ir_op *op, ir_tensor *out) {
     states s;
     ir_tensor *members = ir_run_alloc(r, op->n_args / 2, sizeof *members);
@@ -109,17 +134,17 @@ bool ir_run_combine(ir_run *r, const ir_op *op, ir_tensor *out) {
         return false;
     for (uint32_t v = 0; v < s.n; v++) {
         ir_type t = ir_at(r->f, op->args[v])->type;
-        t.space = IR_ROW;
+        t.space = ir_is_scan(op) ? IR_EDGE : IR_ROW;
         if (!ir_run_tensor(r, &t, &members[v]))
             return false;
     }
     bool lanes = ir_int(op, IR_ATTR_LANES, 1) == IR_N_PARTIALS;
     for (int64_t row = 0; row < r->n_rows; row++) {
-        if (!run_row(r, &s, lanes, row, right))
+        bool done = ir_is_scan(op) ? scan_row(r, &s, row, right, members) : run_row(r, &s, lanes, row, right);
+        if (!done)
             return false;
-        for (uint32_t v = 0; v < s.n; v++)
-            for (int64_t k = 0; k < members[v].features; k++)
-                ir_run_put(&members[v], row, k, ir_load_scalar(s.left[v].dtype, s.left[v].data, k));
+        if (!ir_is_scan(op))
+            keep(&s, members, row);
     }
     *out = (ir_tensor){.dtype = IR_TUPLE, .members = members, .n_members = s.n};
     return true;

@@ -159,8 +159,10 @@ static attr_rule attr_rule_of(ir_opcode code) {
         r.required = BIT(PERM);
     if (code == IR_CONCAT || code == IR_GATHER || code == IR_CUMSUM)
         r.required = BIT(AXIS);
-    if (code == IR_CUMSUM)
+    if (code == IR_CUMSUM || code == IR_COMBINE)
         r.optional |= BIT(REVERSE);
+    if (code == IR_COMBINE)
+        r.optional |= BIT(SCAN);
     if (code == IR_CALL)
         r.required = BIT(CALLEE) | BIT(GRAPH);
     if (code == IR_CALL)
@@ -487,8 +489,9 @@ bool ir_verify_func(const ir_module *m, const ir_func *f, base_str *err) {
     c.depth_of = base_alloc_zero(n * sizeof *c.depth_of);
     c.depends = base_alloc_zero(n * sizeof *c.depends);
     c.held = base_alloc_zero(n);
+    c.scanned = base_alloc_zero(n);
     bool ok;
-    if (!c.number || !c.scope || !c.depth_of || !c.depends || !c.held) {
+    if (!c.number || !c.scope || !c.depth_of || !c.depends || !c.held || !c.scanned) {
         base_str_add(err, "out of memory");
         ok = false;
     } else {
@@ -499,6 +502,7 @@ bool ir_verify_func(const ir_module *m, const ir_func *f, base_str *err) {
     base_free(c.depth_of);
     base_free(c.depends);
     base_free(c.held);
+    base_free(c.scanned);
     base_free(c.undo);
     return ok;
 }

@@ -264,6 +264,8 @@ static bool check_ret(ir_check *c, const ir_op *op) {
 bool ir_check_graph_op(ir_check *c, const ir_op *op) {
     if (c->f->level == IR_LEVEL_KERNEL && c->depth && !ir_check_in_combine(c, op))
         return false;
+    if (c->f->level == IR_LEVEL_KERNEL && !ir_check_scanned(c, op))
+        return false;
     if (ir_class_is_elementwise(ir_op_describe(op->code)->cls))
         return ir_check_elementwise(c, op);
     if (c->f->level == IR_LEVEL_KERNEL && op->type.space == IR_EDGE && !ir_walks(c->f))

@@ -126,7 +126,19 @@ static const char *objection_of_tiles(const fuse_pair *x) {
     return same ? NULL : "their reductions are walked in different tiles";
 }
 
+/* Of what it gives nothing may be computed that another walk is needed for. */
+static bool has_scan(const ir_func *k) {
+    for (size_t i = 0; i < k->body.n; i++) {
+        const ir_op *op = ir_at(k, k->body.ops[i]);
+        if (op->code == IR_COMBINE && ir_is_scan(op))
+            return true;
+    }
+    return false;
+}
+
 const char *fuse_objection(const fuse_pair *x) {
+    if (has_scan(x->first.kernel) || has_scan(x->second.kernel))
+        return "one goes from edge to edge and keeps what each meets";
     size_t results = x->second.kernel->n_results;
     for (size_t i = 0; i < x->first.kernel->n_results; i++)
         results += x->kept[i];

@@ -5,7 +5,9 @@
  * grad_reduce.c    the same for reductions over the edges of a row
  * grad_states.c    reducers of the user: how the values of the state depend on one another
  * grad_order.c     does the order of the edges matter to them?
- * grad_mixed.c     the same for them
+ * grad_join.c      one step of a reducer of the user's, as operations to be gone through backwards
+ * grad_mixed.c     reducers of the user from the edge and the end of the row alone
+ * grad_steps.c     the same edge by edge, from what each of them meets
  * grad_adjoint.c   one kernel: its operations and, behind them, the reverse sweep, in one function that is never run
  * grad_split.c     the kernels that are cut out of it: by rows, by sources (the transposed relation), totals
  * grad_call.c      the calls of those kernels in a program, in place of the gradient of a call
@@ -62,13 +64,33 @@ typedef struct grad_states {
     bool **uses; /* [i][j]: a derivative goes from value j, of either side, to the new value i */
     bool **needs; /* the same, through other values too */
     bool **keys; /* CHOSEN: [i][j]: value j has a part in the choice */
+    bool steps; /* what is MIXED is done edge by edge */
+    const char *refused; /* what it does that has no gradient; NULL: all is well */
 } grad_states;
 
 grad_states grad_states_of(const ir_func *f, ir_id combine, base_arena *scratch);
-const char *grad_states_refused(const grad_states *s); /* what it does that has no gradient here; NULL: all is well */
+bool grad_uses_outside(const grad_states *s); /* combine, a value that may have a gradient and is no state */
 
 /* ---- grad_order.c ---- */
 bool grad_order_matters(const grad_states *s);
+
+/* ---- grad_join.c ---- */
+/* combine(x, y), x and y being values that there are, as operations behind one another. */
+typedef struct grad_join {
+    const grad_states *s;
+    ir_builder *b;
+    ir_id first; /* copy of the operation number k of the region: first + k */
+    bool *reach; /* by k: depends on the state of either side */
+    ir_id *ct; /* by k */
+} grad_join;
+
+grad_join grad_join_of(const grad_states *s, ir_builder *b, const ir_id *sides); /* x, then y */
+/* The cotangents that x[i], 0: none, of the new values give: of the left side in [j], of the right one in [n + j]. */
+const ir_id *grad_join_back(grad_join *u, const ir_id *x);
+
+/* ---- grad_steps.c ---- */
+const char *grad_steps_refused(const grad_states *s); /* why it is not gone through edge by edge; NULL: it can be */
+void grad_steps_rule(grad_sink *k, const grad_states *s, const ir_id *ct);
 
 /* ---- grad_mixed.c ---- */
 bool grad_in_circle(const grad_states *s, size_t i, size_t j); /* do i and j need one another, through others too? */
@@ -97,10 +119,16 @@ grad_adjoint grad_adjoint_of(ir_module *m, const ir_func *k, const bool *wanted,
 
 /* ---- grad_split.c ---- */
 /* Where an argument or a result of one of the kernels is found. */
-typedef enum grad_from_kind { GRAD_FROM_ARG, GRAD_FROM_COTANGENT, GRAD_FROM_RESULT, GRAD_FROM_ROWS } grad_from_kind;
+typedef enum grad_from_kind {
+    GRAD_FROM_ARG,
+    GRAD_FROM_COTANGENT,
+    GRAD_FROM_RESULT,
+    GRAD_FROM_ROWS,
+    GRAD_FROM_SCANS
+} grad_from_kind;
 typedef struct grad_from {
     grad_from_kind kind;
-    size_t index; /* of the parameter, of the result of the kernel, of the result of `rows` */
+    size_t index; /* of the parameter, of the result of the kernel, of that of `rows`, among those of all `scans` */
 } grad_from;
 
 typedef struct grad_kernel {
@@ -115,6 +143,9 @@ typedef struct grad_parts {
 } grad_parts;
 
 typedef struct grad_kernels {
+    grad_kernel *scans; /* walk as the kernel does and keep something for each edge; called one after the other */
+    size_t n_scans, cap_scans;
+    uint32_t n_scan_results;
     grad_kernel rows; /* walks as the kernel does: row values the others need, and gradients per row */
     grad_kernel turned; /* walks the other way: gradients of sources, and of edges on the way */
     grad_kernel totals; /* gradients of params: sums over all rows */

@@ -49,6 +49,7 @@ typedef struct caller {
     ir_id id;
     const ir_id *cotangent;
     ir_id *rows; /* results of the kernel by rows */
+    ir_id *scans; /* those of the scans, one behind the other */
 } caller;
 
 /* The sizes of the graph, which the kernels may need and the program may not have named so far. */
@@ -88,6 +89,8 @@ static ir_id argument(const caller *c, grad_from from) {
         return get(c, c->id, c->k, from.index);
     case GRAD_FROM_ROWS:
         return c->rows[from.index];
+    case GRAD_FROM_SCANS:
+        return c->scans[from.index];
     }
     BASE_BUG("an argument from nowhere");
 }
@@ -122,6 +125,16 @@ static ir_id *emit(const caller *c, const grad_kernel *k) {
     return out;
 }
 
+static void emit_scans(caller *c, const grad_kernels *ks) {
+    size_t n = 0;
+    c->scans = base_arena_new_array(c->g->scratch, ir_id, ks->n_scan_results + 1);
+    for (size_t i = 0; i < ks->n_scans; i++) {
+        const ir_id *results = emit(c, &ks->scans[i]);
+        for (size_t k = 0; k < ks->scans[i].f->n_results; k++)
+            c->scans[n++] = results[k];
+    }
+}
+
 static ir_id add(ir_builder *b, ir_id a, ir_id c) { return a && c ? grad_op2(b, IR_ADD, a, c) : a ? a : c; }
 
 static ir_id part_of_rows(const caller *c, size_t param, ir_id v) {
@@ -135,9 +148,8 @@ static const char *refused(const grad *g, const ir_func *k) {
         if (ir_at(k, k->body.ops[i])->code != IR_COMBINE)
             continue;
         grad_states s = grad_states_of(k, k->body.ops[i], g->scratch);
-        const char *why = grad_states_refused(&s);
-        if (why)
-            return why;
+        if (s.refused)
+            return s.refused;
     }
     return NULL;
 }
@@ -165,6 +177,7 @@ bool grad_call(grad *g, ir_builder *b, ir_id id, const ir_id *cotangent, ir_id *
         return false;
     }
     const grad_kernels *ks = kernels_of(g, k, want, given);
+    emit_scans(&c, ks);
     ir_id *rows = c.rows = emit(&c, &ks->rows), *turned = emit(&c, &ks->turned), *totals = emit(&c, &ks->totals);
     for (size_t i = 0; i < k->n_params; i++) {
         const grad_parts *p = &ks->parts[i];

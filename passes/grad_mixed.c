@@ -21,88 +21,21 @@
 /* i itself counts. */
 bool grad_in_circle(const grad_states *s, size_t i, size_t j) { return i == j || (s->needs[i][j] && s->needs[j][i]); }
 
-/* ---- combine(v, S) as operations of the kernel ---- */
-typedef struct joined {
-    const grad_states *s;
-    ir_builder *b;
-    ir_id first; /* copy of the operation number k of the region: first + k */
-    bool *reach; /* by k: depends on the state of either side */
-    ir_id *ct;   /* by k */
-} joined;
-
-static bool wanted(void *user, ir_id v) {
-    const joined *u = user;
-    return v >= u->first && v < u->first + u->s->region->n - 1 && u->reach[v - u->first];
-}
-
-static void add(void *user, ir_id v, const ir_op *by, ir_id value) {
-    joined *u = user;
-    (void)by;
-    if (!wanted(user, v))
-        return;
-    ir_id *place = &u->ct[v - u->first];
-    *place = *place ? grad_op2(u->b, IR_ADD, *place, value) : value;
-}
-
-static ir_id copy(joined *u, size_t k, const ir_id *sides) {
-    const ir_op *op = ir_at(u->b->f, u->s->region->ops[k]);
-    ir_id *args = base_arena_new_array(u->s->scratch, ir_id, op->n_args + 1);
-    ir_type t = op->type;
-    if (op->code == IR_ARG) { /* a copy of its own: the two sides may be one value */
-        t.space = ir_at(u->b->f, sides[k])->type.space;
-        return ir_emit1(u->b, IR_BROADCAST, t, sides[k]);
-    }
-    for (uint32_t i = 0; i < op->n_args; i++) {
-        size_t p = u->s->place[op->args[i]];
-        args[i] = p == SIZE_MAX ? op->args[i] : u->first + (ir_id)p;
-        u->reach[k] = u->reach[k] || (wanted(u, args[i]) && ir_grad_flows(u->b->f, op, i));
-    }
-    if (op->n_args)
-        t.space = ir_widest_space(u->b->f, args, op->n_args);
-    ir_id id = ir_emit(u->b, op->code, t, args, op->n_args);
-    ir_copy_attrs(u->b->m, op, ir_at(u->b->f, id));
-    return id;
-}
-
-/* sides: v, then S. */
-static joined join(const grad_states *s, ir_builder *b, const ir_id *sides) {
-    size_t n = s->region->n - 1;
-    joined u = {.s = s,
-                .b = b,
-                .first = (ir_id)b->f->n_ops,
-                .reach = base_arena_new_array(s->scratch, bool, n),
-                .ct = base_arena_new_array(s->scratch, ir_id, n)};
-    for (size_t k = 0; k < n; k++) {
-        u.reach[k] = k < 2 * s->n && ir_dtype_is_float(ir_at(b->f, s->region->ops[k])->type.dtype);
-        ir_id id = copy(&u, k, sides);
-        BASE_CHECK(id == u.first + k);
-    }
-    return u;
-}
-
-/* The cotangents that x, one of the new value i, gives: of v in ct[j], of S in ct[n + j]; 0: none. */
-static const ir_id *back(joined *u, size_t i, ir_id x) {
-    grad_sink sink = {.b = u->b, .user = u, .wanted = wanted, .add = add};
-    size_t n = u->s->region->n - 1;
-    size_t p = u->s->place[ir_at(u->b->f, u->s->region->ops[n])->args[i]];
-    u->ct = base_arena_new_array(u->s->scratch, ir_id, n);
-    if (p == SIZE_MAX)
-        return u->ct;
-    u->ct[p] = x;
-    for (size_t k = n; k-- > 2 * u->s->n;)
-        if (u->ct[k] && u->reach[k])
-            grad_rule(&sink, u->first + (ir_id)k, u->ct[k]);
-    return u->ct;
-}
-
 /* ---- the system ---- */
 typedef struct equations {
-    joined u;
+    grad_join u;
     ir_id *one;  /* as a cotangent, by value */
     ir_id *r;    /* what is left to explain, by value; 0: nothing */
     ir_id *into; /* cotangents of v */
     bool *done;
 } equations;
+
+/* The cotangents that x, one of the new value i, gives: of v in [j], of S in [n + j]; 0: none. */
+static const ir_id *back(equations *y, size_t i, ir_id x) {
+    ir_id *all = base_arena_new_array(y->u.s->scratch, ir_id, y->u.s->n);
+    all[i] = x;
+    return grad_join_back(&y->u, all);
+}
 
 static void add_to(ir_builder *b, ir_id *place, ir_id value) {
     *place = *place ? grad_op2(b, IR_ADD, *place, value) : value;
@@ -111,7 +44,7 @@ static void add_to(ir_builder *b, ir_id *place, ir_id value) {
 /* m is known for the new value i: what it gives v, and what it takes from the rest. */
 static void give(equations *y, size_t i, ir_id m, size_t mate) {
     size_t n = y->u.s->n;
-    const ir_id *ct = back(&y->u, i, m);
+    const ir_id *ct = back(y, i, m);
     for (size_t j = 0; j < n; j++) {
         if (ct[j])
             add_to(y->u.b, &y->into[j], ct[j]);
@@ -121,7 +54,7 @@ static void give(equations *y, size_t i, ir_id m, size_t mate) {
 }
 
 /* dc_i/dS_j, of an element with respect to the same element */
-static ir_id slope(equations *y, size_t i, size_t j) { return back(&y->u, i, y->one[i])[y->u.s->n + j]; }
+static ir_id slope(equations *y, size_t i, size_t j) { return back(y, i, y->one[i])[y->u.s->n + j]; }
 
 static ir_id product(ir_builder *b, ir_id x, ir_id y) { return x && y ? grad_op2(b, IR_MUL, x, y) : 0; }
 
@@ -248,7 +181,7 @@ static void give_mixed(grad_sink *k, const grad_states *s, const ir_id *ct) {
     }
     if (!any)
         return;
-    y.u = join(s, k->b, sides);
+    y.u = grad_join_of(s, k->b, sides);
     solve(&y);
     for (size_t i = 0; i < s->n; i++)
         if (y.into[i] && k->wanted(k->user, sides[i]))
@@ -265,5 +198,8 @@ void grad_states_rule(grad_sink *k, const grad_states *s, const ir_id *ct) {
         else if (s->way[i] == GRAD_CHOSEN)
             give_chosen(k, s, i, ct[i]);
     }
-    give_mixed(k, s, ct);
+    if (s->steps)
+        grad_steps_rule(k, s, ct);
+    else
+        give_mixed(k, s, ct);
 }

@@ -5,6 +5,7 @@
  *            the edge: computed anew there when that takes no more reading than the value itself, else from an array.
  *   rows     walks as the kernel did: makes those arrays, and what is per row.
  *   totals   sums over all rows what reaches a param that is not a scalar; for a scalar `rows` makes one number a row.
+ *   scans    one for each scan (grad_steps.c), before all others: what it gives is read from arrays over the edges.
  *
  * Each is the part of the adjoint that its results need, in the order of the adjoint. */
 #include "passes/grad.h"
@@ -19,6 +20,7 @@ typedef struct split {
     ir_id *known;   /* by id of the adjoint: the field of the adjoint that already holds the value */
     bool *cut;      /* by id: the turned kernel reads it from an array */
     uint32_t *cut_result; /* by id: result of `rows` */
+    uint32_t *scan_result; /* by id: of a member of a scan: which of all results of `scans` */
     grad_kernels out;
 } split;
 
@@ -27,6 +29,7 @@ typedef struct part { /* one kernel that is being cut out */
     ir_builder b;
     grad_kernel *k;
     bool turned;
+    ir_id scan; /* the one that this kernel is made for, 0: another kernel */
     bool *need;     /* by id of the adjoint */
     ir_id *to;      /* by id of the adjoint */
     uint32_t *param; /* by parameter of the adjoint, + 1 */
@@ -117,6 +120,16 @@ static ir_id cut_field(part *p, ir_id v) {
     return read_field(p, add_param(p, name, IR_SRC, &ir_at(adjoint(p->s), v)->type, from), "src");
 }
 
+static bool is_scanned(const part *p, ir_id v) {
+    const ir_op *op = ir_at(adjoint(p->s), v);
+    return op->code == IR_GET && op->args[0] != p->scan && ir_is_scan(ir_at(adjoint(p->s), op->args[0]));
+}
+
+static ir_id scanned_field(part *p, ir_id v) {
+    grad_from from = {GRAD_FROM_SCANS, p->s->scan_result[v]};
+    return read_field(p, add_param(p, "step", IR_EDGE_FIELD, &ir_at(adjoint(p->s), v)->type, from), "edge");
+}
+
 /* ---- operations ---- */
 static void copy_region(part *p, ir_id combine, const ir_region *from) {
     ir_region *outer = p->b.r;
@@ -138,6 +151,8 @@ static ir_id copy_op(part *p, ir_id v) {
     p->b.span = op->span;
     if (p->turned && p->s->cut[v])
         return cut_field(p, v);
+    if (is_scanned(p, v))
+        return scanned_field(p, v);
     if (p->s->known[v])
         return known_field(p, (uint32_t)p->s->known[v] - 1);
     if (op->code == IR_FIELD)
@@ -159,7 +174,7 @@ static ir_id copy_op(part *p, ir_id v) {
     return id;
 }
 
-static bool ends(const part *p, ir_id v) { return (p->turned && p->s->cut[v]) || p->s->known[v]; }
+static bool ends(const part *p, ir_id v) { return (p->turned && p->s->cut[v]) || p->s->known[v] || is_scanned(p, v); }
 
 static void need(part *p, ir_id v) { p->need[v] = true; }
 
@@ -355,6 +370,50 @@ static void choose_cuts(split *s, const ir_id *roots, size_t n_roots) {
         }
 }
 
+/* ---- scans ---- */
+/* What the gradients come from. */
+static bool *reached(const split *s) {
+    const ir_func *f = adjoint(s);
+    bool *live = base_arena_new_array(s->scratch, bool, f->n_ops);
+    for (size_t i = 0; i < s->a->k->n_params; i++) {
+        const grad_field *g = &s->a->field[i];
+        live[g->src] = live[g->edge] = live[g->row] = true;
+    }
+    for (size_t k = f->body.n; k-- > 0;) {
+        const ir_op *op = ir_at(f, f->body.ops[k]);
+        for (uint32_t a = 0; live[f->body.ops[k]] && a < op->n_args; a++)
+            live[op->args[a]] = true;
+    }
+    return live;
+}
+
+static void make_scan(split *s, ir_id id, const bool *live) {
+    const ir_func *f = adjoint(s);
+    grad_kernel k = {0};
+    part p = begin(s, &k, base_arena_printf(s->scratch, "step%zu", s->out.n_scans + 1), false);
+    p.scan = id;
+    for (ir_id v = 1; v < f->n_ops; v++)
+        if (live[v] && ir_at(f, v)->code == IR_GET && ir_at(f, v)->args[0] == id)
+            need(&p, v);
+    copy_needed(&p);
+    for (ir_id v = 1; v < f->n_ops; v++)
+        if (live[v] && ir_at(f, v)->code == IR_GET && ir_at(f, v)->args[0] == id) {
+            add_result(&p, "step", p.to[v], &ir_at(f, v)->type, IR_EDGE);
+            s->scan_result[v] = s->out.n_scan_results++;
+        }
+    end(&p);
+    base_push(s->scratch, s->out.scans, s->out.n_scans, s->out.cap_scans, k);
+}
+
+static void make_scans(split *s) {
+    const ir_func *f = adjoint(s);
+    const bool *live = reached(s);
+    for (size_t i = 0; i < f->body.n; i++)
+        if (live[f->body.ops[i]] && ir_at(f, f->body.ops[i])->code == IR_COMBINE &&
+            ir_is_scan(ir_at(f, f->body.ops[i])))
+            make_scan(s, f->body.ops[i], live);
+}
+
 /* ---- all of them ---- */
 static bool is_scalar_param(const split *s, size_t i) { return s->a->k->params[i].type.rank == 0; }
 
@@ -469,7 +528,8 @@ grad_kernels grad_split(ir_module *m, const grad_adjoint *a, const char *name, b
                .name = name,
                .known = base_arena_new_array(scratch, ir_id, f->n_ops),
                .cut = base_arena_new_array(scratch, bool, f->n_ops),
-               .cut_result = base_arena_new_array(scratch, uint32_t, f->n_ops)};
+               .cut_result = base_arena_new_array(scratch, uint32_t, f->n_ops),
+               .scan_result = base_arena_new_array(scratch, uint32_t, f->n_ops)};
     s.out.parts = base_arena_new_array(scratch, grad_parts, n + 1);
     const ir_op *ret = ir_at(a->k, a->k->body.ops[a->k->body.n - 1]);
     for (size_t i = 0; i < a->k->n_results; i++)
@@ -487,6 +547,7 @@ grad_kernels grad_split(ir_module *m, const grad_adjoint *a, const char *name, b
         if (a->field[i].edge)
             roots[n_roots++] = a->field[i].edge;
     }
+    make_scans(&s);
     choose_cuts(&s, roots, n_roots);
     make_rows(&s, has_turned);
     if (has_turned)

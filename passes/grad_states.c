@@ -6,6 +6,9 @@
  *   MIXED   all else.  grad_mixed.c needs two things of it: the order of the edges does not matter, and the new value
  *           depends on the old one in its own place.
  *
+ * Where that does not hold, or the order matters to what is CHOSEN, all but ALONE is MIXED and goes edge by edge
+ * (grad_steps.c), which takes arrays over the edges.
+ *
  * That the order does not matter is found out by trying: grad_order.c. */
 #include "passes/grad.h"
 
@@ -162,34 +165,17 @@ static bool **close_uses(const grad_states *s) {
     return needs;
 }
 
-grad_states grad_states_of(const ir_func *f, ir_id combine, base_arena *scratch) {
-    const ir_op *op = ir_at(f, combine);
-    grad_states s = {.f = f, .scratch = scratch, .id = combine, .region = op->region, .n = op->n_args / 2};
-    s.place = places(f, op->region, scratch);
-    s.way = base_arena_new_array(scratch, grad_way, s.n);
-    s.kind = base_arena_new_array(scratch, ir_kind, s.n);
-    s.uses = base_arena_new_array(scratch, bool *, s.n);
-    s.keys = base_arena_new_array(scratch, bool *, s.n);
-    for (size_t i = 0; i < s.n; i++)
-        s.uses[i] = sources_of(&s, yielded(&s, i), true);
-    for (size_t i = 0; i < s.n; i++)
-        look_at(&s, i);
-    s.needs = close_uses(&s);
-    return s;
-}
-
 /* ---- what cannot be done ---- */
 static bool is_mixed_float(const grad_states *s, size_t i) {
     return s->way[i] == GRAD_MIXED && ir_dtype_is_float(ir_at(s->f, s->region->ops[i])->type.dtype);
 }
 
-/* A value of the kernel that combine uses beside the states, through which a gradient might go. */
-static bool uses_outside(const grad_states *s) {
+bool grad_uses_outside(const grad_states *s) {
     for (size_t k = 0; k < s->region->n; k++) {
         const ir_op *op = ir_at(s->f, s->region->ops[k]);
         for (uint32_t a = 0; a < op->n_args; a++) {
             const ir_op *v = ir_at(s->f, op->args[a]);
-            if (place_of(s, op->args[a]) == SIZE_MAX && v->code != IR_CONST && ir_dtype_is_float(v->type.dtype))
+            if (place_of(s, op->args[a]) == SIZE_MAX && v->code != IR_CONST && ir_dtype_has_gradient(v->type.dtype))
                 return true;
         }
     }
@@ -249,7 +235,8 @@ static const char *one_refused(const grad_states *s, size_t i) {
     return circle > 2 ? "has more than two states that need one another" : NULL;
 }
 
-const char *grad_states_refused(const grad_states *s) {
+/* From the edge and the end of the row alone. */
+static const char *refused_at_once(const grad_states *s) {
     bool any = false;
     for (size_t i = 0; i < s->n; i++) {
         const char *why = one_refused(s, i);
@@ -257,9 +244,42 @@ const char *grad_states_refused(const grad_states *s) {
             return why;
         any |= is_mixed_float(s, i);
     }
-    if (any && uses_outside(s))
+    if (any && grad_uses_outside(s))
         return "combines with a value that is no state";
     if (any && has_extreme(s))
         return "takes the minimum or maximum of different states";
     return grad_order_matters(s) ? "depends on the order of the edges" : NULL;
+}
+
+static void judge(grad_states *s) {
+    if (ir_is_scan(ir_at(s->f, s->id))) {
+        s->refused = "is gone through edge by edge already, for a first gradient";
+        return;
+    }
+    const char *why = refused_at_once(s), *steps = why ? grad_steps_refused(s) : NULL;
+    if (!why)
+        return;
+    s->steps = !steps;
+    if (steps)
+        s->refused = steps == why ? why : base_arena_printf(s->scratch, "%s and %s", why, steps);
+    for (size_t i = 0; i < s->n; i++)
+        if (s->way[i] != GRAD_ALONE)
+            s->way[i] = GRAD_MIXED;
+}
+
+grad_states grad_states_of(const ir_func *f, ir_id combine, base_arena *scratch) {
+    const ir_op *op = ir_at(f, combine);
+    grad_states s = {.f = f, .scratch = scratch, .id = combine, .region = op->region, .n = op->n_args / 2};
+    s.place = places(f, op->region, scratch);
+    s.way = base_arena_new_array(scratch, grad_way, s.n);
+    s.kind = base_arena_new_array(scratch, ir_kind, s.n);
+    s.uses = base_arena_new_array(scratch, bool *, s.n);
+    s.keys = base_arena_new_array(scratch, bool *, s.n);
+    for (size_t i = 0; i < s.n; i++)
+        s.uses[i] = sources_of(&s, yielded(&s, i), true);
+    for (size_t i = 0; i < s.n; i++)
+        look_at(&s, i);
+    s.needs = close_uses(&s);
+    judge(&s);
+    return s;
 }

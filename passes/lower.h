@@ -53,6 +53,7 @@ typedef struct lower_info { /* what is known of one operation of the kernel */
     bool stored;                 /* a long chain that several nests would repeat: kept in an array */
     bool scalar_nest;            /* a reduction whose last axis is a `loop`, because a fold stands inside */
     bool edge_fold;              /* computed per edge, with a fold */
+    bool scanned;                /* comes from the members of a scan: known only while its walk passes the edge */
     uint32_t comp;               /* representative of the featured reductions it depends on, 0 = none */
     uint32_t level, tiled_level; /* walks that must be over before it is known */
     uint32_t uses, mark;

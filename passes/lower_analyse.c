@@ -94,7 +94,29 @@ static void describe(lower *L, ir_id id) {
     in->edge_fold = op->type.space == IR_EDGE && (op->code == IR_FOLD || ir_is_shape_op(op->code));
     for (uint32_t a = 0; op->type.space == IR_EDGE && a < op->n_args; a++)
         in->edge_fold |= L->info[op->args[a]].edge_fold;
+    in->scanned = op->code == IR_COMBINE && ir_is_scan(op);
+    for (uint32_t a = 0; a < op->n_args; a++)
+        in->scanned |= L->info[op->args[a]].scanned;
     unite_args(L, id);
+}
+
+/* The walk of a scan is its own, since it may go backwards, and what it gives is stored there. */
+static bool check_scans(const lower *L, base_str *err) {
+    ir_id scan = 0;
+    for (size_t i = 0; i < L->k->body.n && !scan; i++)
+        if (L->info[L->k->body.ops[i]].scanned && !L->info[L->k->body.ops[i]].empty)
+            scan = L->k->body.ops[i]; /* the first of them is a scan */
+    for (size_t i = 0; scan && i < L->k->body.n; i++) {
+        ir_id id = L->k->body.ops[i];
+        const lower_info *in = &L->info[id];
+        bool same = in->level == L->info[scan].level, walks = is_reduction(ir_at(L->k, id)) && id != scan;
+        if (in->live && !in->empty && ir_at(L->k, id)->code != IR_RET &&
+            (in->scanned ? !same || walks : same && walks)) {
+            base_str_addf(err, "lower: kernel %s: a scan needs a walk of its own", L->k->name);
+            return false;
+        }
+    }
+    return true;
 }
 
 /* ---- tiles ---- */
@@ -145,6 +167,7 @@ static void add_reduction(lower *L, component_facts *c, ir_id id) {
         c->whole = true;
     if (op->code == IR_COMBINE && !lower_combine_is_chain(L, id))
         c->whole = true;
+    c->whole |= L->info[id].scanned;
     c->shape = shape;
     for (uint32_t a = 0; a < op->n_args; a++)
         c->whole |= L->info[op->args[a]].edge_fold;
@@ -372,7 +395,7 @@ bool lower_analyse(lower *L, base_str *err) {
     for (size_t i = 0; i < L->k->body.n; i++)
         if (L->info[L->k->body.ops[i]].live)
             count_levels(L, L->k->body.ops[i]);
-    if (!choose_stored(L, err))
+    if (!check_scans(L, err) || !choose_stored(L, err))
         return false;
     choose_inline_folds(L);
     return true;

@@ -5,6 +5,8 @@
  * over the rest begin, and every read of an old value comes before its set.  Other states take two steps: all new
  * values into places of their own, then all of these into the state.
  *
+ * A scan is the same; what it gives is read on its walk, before the edge changes it (store_scanned in lower_nest.c).
+ *
  * With {lanes = 16} a state of scalars has 16 copies, one per slot; `lower_combine_end` combines them by distance 8, 4, 2, 1. */
 #include "passes/lower.h"
 
@@ -277,5 +279,6 @@ ir_id lower_combined(lower *L, ir_id get, const ir_id *idx) {
     if (in_slots(L, id))
         return acc->next[v];
     size_t n = place_index(L, acc->places[v], &op->type, idx, at);
-    return lower_read(L, acc->places[v], at, n);
+    return ir_is_scan(ir_at(L->k, id)) ? lower_read_now(L, acc->places[v], at, n)
+                                       : lower_read(L, acc->places[v], at, n);
 }

@@ -70,6 +70,35 @@ static void move_states(lower *L, const lower_item *items, size_t n) {
     lower_nests(L, moves, count, NULL, 0);
 }
 
+static bool is_scan(const lower *L, const lower_item *it) {
+    return it->kind == LOWER_COMBINE && ir_is_scan(ir_at(L->k, it->op));
+}
+
+/* The walk is that of the edges in order; a scan from the last edge takes edge n - 1 - i when edge i is met. */
+static void turn_back(lower *L) {
+    lower_scope *s = lower_top(L);
+    ir_id last = lower_pure2(L, IR_SUB, IR_I64, lower_pure1(L, IR_DEGREE, IR_I64, L->row), lower_i64(L, 1));
+    ir_id twice = lower_pure2(L, IR_ADD, IR_I64, s->arg[2], s->arg[2]);
+    ir_id e = lower_pure2(L, IR_ADD, IR_I64, s->arg[0], lower_pure2(L, IR_SUB, IR_I64, last, twice));
+    s->arg[0] = e;
+    s->arg[1] = lower_pure1(L, IR_SOURCE, IR_I64, e);
+}
+
+/* What a scan gives to the edge is stored before the edge changes it. */
+static void store_scanned(lower *L, lower_item *items, size_t n) {
+    lower_item *stores = base_arena_new_array(L->scratch, lower_item, n);
+    size_t count = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (is_scan(L, &items[i]) && ir_int(ir_at(L->k, items[i].op), IR_ATTR_REVERSE, 0))
+            turn_back(L);
+        if (items[i].kind == LOWER_STORE && L->info[items[i].value].scanned) {
+            stores[count++] = items[i];
+            items[i].done = true;
+        }
+    }
+    lower_nests(L, stores, count, NULL, 0);
+}
+
 void lower_walk(lower *L, lower_item *items, size_t n, const ir_id *open, size_t n_open) {
     if (n == 0)
         return;
@@ -82,6 +111,7 @@ void lower_walk(lower *L, lower_item *items, size_t n, const ir_id *open, size_t
         n_starts += lower_item_begin(L, &items[i], starts + n_starts);
     lower_nests(L, starts, n_starts, open, n_open);
     lower_open(L, LOWER_EDGES, &L->row, 1);
+    store_scanned(L, items, n);
     lower_nests(L, items, n, open, n_open);
     move_states(L, items, n);
     close_walk(L);
@@ -113,6 +143,9 @@ static void add_stores(lower *L, lower_list *list, size_t result) {
 /* Results of a value with a walk of their own in the tiles are not of the whole stage. */
 static bool is_tiled_result(const lower *L, size_t i) { return L->info[L->ret->args[i]].tiled_level > 0; }
 
+/* The walk on which an edge result is stored. */
+static uint32_t walk_of(const lower *L, ir_id v) { return L->info[v].level + !L->info[v].scanned; }
+
 static void add_reduction(lower *L, lower_list *list, ir_id id) {
     const ir_op *op = ir_at(L->k, id);
     lower_item *items = base_arena_new_array(L->scratch, lower_item, op->n_args + 1);
@@ -136,7 +169,7 @@ static bool add_whole_walk(lower *L, lower_list *list, uint32_t level) {
         more |= L->info[id].level > level;
     }
     for (size_t i = 0; i < L->k->n_results; i++) {
-        uint32_t at = L->info[L->ret->args[i]].level + 1;
+        uint32_t at = walk_of(L, L->ret->args[i]);
         if (L->k->results[i].type.space != IR_EDGE || is_tiled_result(L, i))
             continue;
         if (at == level)

@@ -303,6 +303,21 @@ static ir_id tame_next(gen *g, const ir_type *states, const tame_state *all, int
     return ir_emit_elementwise(&g->b, IR_SELECT, (ir_id[]){first, two[0], two[1]}, 3);
 }
 
+/* A step that depends on the order of the edges, or on other states in ways that only gradients edge by edge follow. */
+static ir_id ordered_next(gen *g, int i, const ir_id *args, int n) {
+    int j = (int)diff_below(g->r, n);
+    ir_id a = args[i], b = args[n + i], c = args[diff_chance(g->r, 50) ? j : n + j];
+    ir_id half = ir_emit_f(&g->b, ir_scalar(IR_F64), 0.5), two[] = {c, half};
+    switch (diff_below(g->r, 6)) {
+    case 0: return ir_emit_elementwise(&g->b, IR_ADD, (ir_id[]){ir_emit_elementwise(&g->b, IR_MUL, (ir_id[]){a, half}, 2), b}, 2);
+    case 1: return ir_emit_elementwise(&g->b, IR_MAX, (ir_id[]){b, ir_emit_elementwise(&g->b, IR_MUL, two, 2)}, 2);
+    case 2: return ir_emit_elementwise(&g->b, IR_MIN, (ir_id[]){a, c}, 2);
+    case 3: return ir_emit_elementwise(&g->b, IR_SELECT, (ir_id[]){ir_emit_elementwise(&g->b, IR_LT, (ir_id[]){args[j], args[n + j]}, 2), b, a}, 3);
+    case 4: return ir_emit_elementwise(&g->b, IR_ADD, (ir_id[]){a, ir_emit_elementwise(&g->b, IR_SIN, (ir_id[]){ir_emit_elementwise(&g->b, IR_MUL, (ir_id[]){c, b}, 2)}, 1)}, 2);
+    default: return ir_emit_elementwise(&g->b, IR_MUL, (ir_id[]){ir_emit_elementwise(&g->b, IR_ADD, (ir_id[]){b, c}, 2), half}, 2);
+    }
+}
+
 /* A row without edges has an infinite maximum; a sum of results would have no slope. */
 static ir_id without_infinity(gen *g, ir_id v) {
     ir_type t = ir_scalar(type_of(g, v).dtype);
@@ -322,7 +337,7 @@ static ir_id next_state(gen *g, const ir_type *state, ir_id a, ir_id b) {
     return ir_emit_elementwise(&g->b, code, (ir_id[]){a, b}, 2);
 }
 
-static void fill_region(gen *g, ir_id combine, const ir_type *states, const tame_state *tame, int n) {
+static void fill_region(gen *g, ir_id combine, const ir_type *states, const tame_state *tame, int n, bool ordered) {
     ir_region *outer = g->b.r;
     gen inner = *g;
     ir_id args[8], next[4];
@@ -338,22 +353,28 @@ static void fill_region(gen *g, ir_id combine, const ir_type *states, const tame
     if (!g->r->tame && diff_chance(g->r, 60)) add_constant(&inner);
     for (int64_t steps = g->r->tame ? 0 : diff_below(g->r, 8); steps > 0; steps--) add_elementwise(&inner);
     for (int i = 0; i < n; i++)
-        next[i] = g->r->tame ? tame_next(&inner, states, tame, i, args, n)
+        next[i] = ordered      ? ordered_next(&inner, i, args, n)
+                  : g->r->tame ? tame_next(&inner, states, tame, i, args, n)
                              : next_state(&inner, &states[i], args[i], args[n + i]);
     ir_emit(&inner.b, IR_YIELD, (ir_type){.dtype = IR_NONE}, next, (size_t)n);
     g->b.r = outer;
 }
+
+static bool is_number(const gen *g, ir_id v) { return type_of(g, v).rank == 0 && type_of(g, v).dtype == IR_F64; }
 
 static void add_combine(gen *g) {
     ir_id args[8];
     ir_type states[4];
     tame_state tame[4] = {{TAME_SUM, 0}};
     int n = 1 + (int)diff_below(g->r, 4);
+    bool ordered = g->r->tame && diff_chance(g->r, 40);
     for (int i = 0; i < n; i++) {
         args[n + i] = computed(g, pick(g));
+        for (int tries = 0; ordered && tries < 4 && !is_number(g, args[n + i]); tries++) args[n + i] = computed(g, pick(g));
+        ordered = ordered && is_number(g, args[n + i]);
         states[i] = type_of(g, args[n + i]);
         states[i].space = IR_UNIFORM;
-        if (g->r->tame) tame[i] = tame_choose(g, states, tame, i);
+        if (g->r->tame && !ordered) tame[i] = tame_choose(g, states, tame, i);
         args[i] = decides(&tame[i]) ? ir_emit_f(&g->b, states[i], tame_start(tame[i].kind))
                                     : ir_emit_const(&g->b, states[i], diff_value(g->r, states[i].dtype));
     }
@@ -361,8 +382,8 @@ static void add_combine(gen *g) {
     bool scalar = true;
     for (int i = 0; i < n; i++)
         for (uint32_t k = 0; k < states[i].rank; k++) scalar = scalar && states[i].dim[k] == 1;
-    if (scalar && diff_chance(g->r, 70)) ir_set_int(g->m, ir_at(g->f, id), IR_ATTR_LANES, IR_N_PARTIALS);
-    fill_region(g, id, states, tame, n);
+    if (scalar && !ordered && diff_chance(g->r, 70)) ir_set_int(g->m, ir_at(g->f, id), IR_ATTR_LANES, IR_N_PARTIALS);
+    fill_region(g, id, states, tame, n, ordered);
     for (int i = 0; i < n; i++) {
         states[i].space = IR_ROW;
         ir_id get = ir_emit1(&g->b, IR_GET, states[i], id);

@@ -36,6 +36,30 @@ static const char source[] =
     "    finalize best + 0 * m\n"
     "}\n"
     "kernel best(src key: f32, src v: f32) -> f32 { return reduce top(src.key, src.v) }\n"
+    "reducer top2(x: f32) -> f32 {\n"
+    "    state m: f32 = -inf, n: f32 = -inf\n"
+    "    lift (x, -inf)\n"
+    "    combine (max(a.m, b.m), max(min(a.m, b.m), max(a.n, b.n)))\n"
+    "    finalize n\n"
+    "}\n"
+    "kernel second(src x: f32) -> f32 { return reduce top2(src.x) }\n"
+    "reducer faded(x: f32) -> f32 {\n"
+    "    state p: f32 = 0, q: f64 = 0\n"
+    "    lift (x, f64(x))\n"
+    "    combine (f32(0.5 * a.q) + b.p, f64(0.5 * a.p) + b.q)\n"
+    "    finalize p\n"
+    "}\n"
+    "kernel running(src x: f32) -> f32 { return reduce faded(src.x) }\n"
+    "reducer grown(x: f32) -> f32 {\n"
+    "    state s: f16 = 0\n"
+    "    lift f16(x)\n"
+    "    combine a.s + b.s + a.s * b.s\n"
+    "    finalize s\n"
+    "}\n"
+    "kernel half(src x: f32) -> f32 { return reduce grown(src.x) }\n"
+    "export vjp second(x)\n"
+    "export vjp running(x)\n"
+    "export vjp half(x)\n"
     "program halves(x: f32[N], a: f32) -> f32[N] {\n"
     "    let h = f16(x)\n"
     "    var y = h\n"
@@ -185,15 +209,15 @@ static void payload(void) {
     tiga_graph_free(g);
 }
 
-/* Reducers that no gradient goes through are errors that say why. */
+/* Reducers with states of features that would have to be gone through edge by edge are errors that say why. */
 static void refused(const char *states, const char *lift, const char *combine, const char *finalize, const char *why) {
     char text[1000];
     tigac_options o = tigac_defaults();
     tigac_result *r = NULL;
     o.emit = TIGAC_EMIT(TIGAC_GRAPH_IR);
     o.passes = "expand,grad";
-    snprintf(text, sizeof text, "reducer r(x: f32, y: f32) -> f32 {\nstate %s\nlift %s\ncombine %s\nfinalize %s\n}\n"
-                                "kernel k(src x: f32, edge y: f32) -> f32 { return reduce r(src.x, edge.y) }\nexport vjp k(x, y)\n",
+    snprintf(text, sizeof text, "reducer r[F](x: f32[F], y: f32) -> f32[F] {\nstate %s\nlift %s\ncombine %s\nfinalize %s\n}\n"
+                                "kernel k[F](src x: f32[F], edge y: f32) -> f32[F] { return reduce r(src.x, edge.y) }\nexport vjp k(x, y)\n",
              states, lift, combine, finalize);
     checks++;
     if (tigac_compile(text, strlen(text), &o, &r) == TIGAC_OK || !strstr(*r->rendered ? r->rendered : r->error, why))
@@ -202,23 +226,53 @@ static void refused(const char *states, const char *lift, const char *combine, c
 }
 
 static void refusals(void) {
-    refused("s: f32 = 1, t: f32 = 0", "(x, y)", "(a.s * b.s, a.t * b.s + b.t)", "t", "depends on the order of the edges");
-    refused("n: f32 = 0, t: f32 = 0", "(x, y)", "(a.n + b.n, select(a.n > 0, a.t, b.t))", "t + n", "chooses by values that the chosen edge does not keep");
-    refused("s: f32 = 0, t: f32 = 0", "(x, y)", "(a.s + b.s, a.s * b.s)", "t", "computes a state from the others alone");
-    refused("p: f32 = 1, q: f32 = 0, r: f32 = 0", "(x, y, y)", "(a.p * b.p + a.q * b.r + a.r * b.q, a.p * b.q + a.q * b.p + a.r * b.r, a.p * b.r + a.q * b.q + a.r * b.p)",
+    refused("s: f32[F] = 1, t: f32[F] = 0", "(x, y)", "(a.s * b.s, a.t * b.s + b.t)", "t",
+            "depends on the order of the edges and has states of features, so that going back edge by edge would take an array of edges x features");
+    refused("n: f32[F] = 0, t: f32[F] = 0", "(x, y)", "(a.n + b.n, select(a.n > 0, a.t, b.t))", "t + n", "chooses by values that the chosen edge does not keep");
+    refused("s: f32[F] = 0, t: f32[F] = 0", "(x, y)", "(a.s + b.s, a.s * b.s)", "t", "computes a state from the others alone");
+    refused("p: f32[F] = 1, q: f32[F] = 0, r: f32[F] = 0", "(x, y, y)", "(a.p * b.p + a.q * b.r + a.r * b.q, a.p * b.q + a.q * b.p + a.r * b.r, a.p * b.r + a.q * b.q + a.r * b.p)",
             "p", "has more than two states that need one another");
+    refused("s: f32[17] = 1, t: f32[17] = 0", "(y, sum(x) * y)", "(a.s * b.s, a.t * b.s + b.t)", "sum(t)", "has states of features");
+    refused("s: f32 = 1, t: f32[2] = 0", "(y, sum(x) * y)", "(a.s * b.s, a.t * b.s + b.t)", "sum(t)", "has states of different shapes");
 }
 
 /* States of which several follow the same edges only by chance, or in no order that would do. */
 static void more_refusals(void) {
     static const char *const extreme = "takes the minimum or maximum of different states";
-    refused("p: f32 = -inf, q: f32 = inf, d: f32 = -inf", "(x, y, 0)", "(max(a.p, b.p), min(a.q, b.q), max(max(a.p, b.p) - min(a.q, b.q), max(a.d, b.d)))", "d", extreme);
-    refused("p: f32 = -inf, q: f32 = -inf", "(x, y)", "(max(a.p, b.p), max(min(a.p, b.p), max(a.q, b.q)))", "q", extreme);
-    refused("s: f16 = 0", "f16(x * y)", "a.s + b.s + a.s * b.s", "f32(s)", "mixes 16-bit or complex states");
-    refused("s: bf16 = 0", "bf16(x * y)", "a.s + b.s + a.s * b.s", "f32(s)", "mixes 16-bit or complex states");
-    refused("p: f32 = 1, q: f64 = 0", "(x, f64(y))", "(a.p * b.p - f32(a.q * b.q), f64(a.p) * b.q + a.q * f64(b.p))", "p", "has states of two types that need one another");
-    refused("s: f32 = 0", "x * y", "0.5 * (a.s + b.s)", "s", "depends on the order of the edges");
-    refused("m: f32 = -inf, p: f32 = 0", "(x, y)", "(max(a.m, b.m), select(a.m < b.m, a.p, b.p))", "p", "depends on the order of the edges");
+    refused("p: f32[F] = -inf, q: f32[F] = inf, d: f32[F] = -inf", "(x, y, 0)", "(max(a.p, b.p), min(a.q, b.q), max(max(a.p, b.p) - min(a.q, b.q), max(a.d, b.d)))", "d", extreme);
+    refused("p: f32[F] = -inf, q: f32[F] = -inf", "(x, y)", "(max(a.p, b.p), max(min(a.p, b.p), max(a.q, b.q)))", "q", extreme);
+    refused("s: f16[F] = 0", "f16(x * y)", "a.s + b.s + a.s * b.s", "f32(s)", "mixes 16-bit or complex states");
+    refused("p: f32[F] = 1, q: f64[F] = 0", "(x, f64(y))", "(a.p * b.p - f32(a.q * b.q), f64(a.p) * b.q + a.q * f64(b.p))", "p", "has states of two types that need one another");
+    refused("s: f32[F] = 0", "x * y", "0.5 * (a.s + b.s)", "s", "depends on the order of the edges");
+    refused("m: f32[F] = -inf, p: f32[F] = 0", "(x, y)", "(max(a.m, b.m), select(a.m < b.m, a.p, b.p))", "p", "depends on the order of the edges");
+}
+
+/* A second gradient through one that went edge by edge. */
+static void refused_twice(void) {
+    static const char *const text = "reducer r(x: f32, y: f32) -> f32 {\nstate s: f32 = 1, t: f32 = 0\nlift (x, y)\ncombine (a.s * b.s, a.t * b.s + b.t)\nfinalize t\n}\n"
+                                    "kernel k(src x: f32, edge y: f32) -> f32 { return reduce r(src.x, edge.y) }\nexport vjp k(x, y)\nexport vjp k_vjp(x)\n";
+    tigac_options o = tigac_defaults();
+    tigac_result *r = NULL;
+    o.passes = "expand,grad";
+    o.emit = TIGAC_EMIT(TIGAC_GRAPH_IR);
+    checks++;
+    if (tigac_compile(text, strlen(text), &o, &r) == TIGAC_OK || !strstr(*r->rendered ? r->rendered : r->error, "edge by edge already"))
+        printf("FAIL a second gradient edge by edge: %s\n", *r->rendered ? r->rendered : r->error), failures++;
+    tigac_result_free(r);
+}
+
+/* Edge by edge, with numbers written down: a row of four edges in which three tie, states of two types and of 16 bits. */
+static void steps(void) {
+    tiga_graph *g = graph(2, 4, (int64_t[]){0, 4, 4}, (int64_t[]){0, 1, 2, 3});
+    float x[] = {5, 7, 7, 7}, ct[] = {8, 1}, dx[4];
+    call("second_vjp", g, IN({"x", x, 1, {4}}, {"cotangent", ct, 1, {2}}), IN({"x", dx, 1, {4}}));
+    expect("second of three that tie", dx, 4, (float[]){0, 3, 3, 2}); /* halved at each meeting of equals */
+    float y[] = {0.5f, 1, 2, 3};
+    call("running_vjp", g, IN({"x", y, 1, {4}}, {"cotangent", ct, 1, {2}}), IN({"x", dx, 1, {4}}));
+    expect("two types", dx, 4, (float[]){1, 2, 4, 8}); /* s = s / 2 + x */
+    call("half_vjp", g, IN({"x", y, 1, {4}}, {"cotangent", ct, 1, {2}}), IN({"x", dx, 1, {4}}));
+    expect("16 bits", dx, 4, (float[]){8 * 2 * 3 * 4, 8 * 1.5f * 3 * 4, 8 * 1.5f * 2 * 4, 8 * 1.5f * 2 * 3}); /* prod(1 + x) - 1 */
+    tiga_graph_free(g);
 }
 
 /* f(f(... x ...)), so many times. */
@@ -376,6 +430,8 @@ int main(void) {
     payload();
     refusals();
     more_refusals();
+    refused_twice();
+    steps();
     large_combines();
     kinks();
     halves();

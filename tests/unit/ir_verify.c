@@ -19,6 +19,31 @@ static void check_all(const wrong *list, size_t n) {
 }
 #define CHECK(list) check_all(list, sizeof list / sizeof *list)
 
+/* ---- combine ---- */
+#define KERNEL_C(start, attrs, space, rest)                                                                            \
+    "module m\nkernel @k(src x: f32, dst s: f32) -> (o: edge f32) {\n"                                                 \
+    "%1 = field {field = 0, at = src} : edge f32\n%2 = field {field = 1, at = dst} : row f32\n%3 = const {value = 0} " \
+    ": f32\n"                                                                                                          \
+    "%4 = combine " start ", %1 " attrs                                                                                \
+    " : tuple {\n%5 = arg {index = 0} : edge f32\n%6 = arg {index = 1} : edge f32\n"                                   \
+    "%7 = add %5, %6 : edge f32\nyield %7\n}\n%9 = get %4 {index = 0} : " space " f32\n" rest "}"
+
+Test(verify, scans) {
+    const wrong list[] = {
+        {KERNEL_C("%3", "", "row", "ret %9\n"), NULL},
+        {KERNEL_C("%2", "{scan = 1}", "edge", "ret %9\n"), NULL},
+        {KERNEL_C("%2", "{reverse = 1, scan = 1}", "edge", "%10 = mul %9, %2 : edge f32\nret %10\n"), NULL},
+        {KERNEL_C("%2", "", "row", "ret %9\n"), "start value 0 is not a uniform value"},
+        {KERNEL_C("%1", "{scan = 1}", "edge", "ret %9\n"), "start value 0 is not a uniform value"},
+        {KERNEL_C("%3", "{reverse = 1}", "row", "ret %9\n"), "only a scan goes from the last edge"},
+        {KERNEL_C("%3", "{lanes = 16, scan = 1}", "edge", "ret %9\n"), "a scan goes from edge to edge"},
+        {KERNEL_C("%3", "{scan = 1}", "row", "ret %9\n"), "edge f32"},
+        {KERNEL_C("%3", "{scan = 1}", "edge", "%10 = reduce %9 {kind = sum} : row f32\nret %10\n"),
+         "can only be returned, edge by edge"},
+    };
+    CHECK(list);
+}
+
 /* ---- every level ---- */
 #define PROG(body) "module m\nprogram @p[F](param x: f32[F], param n: i64) -> (o: f32) {\n" body "\n}"
 #define ONE "%1 = const {value = 1} : f32\n"
