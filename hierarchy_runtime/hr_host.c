@@ -129,6 +129,33 @@ static int32_t release(void *frame, tiga_instance *i) {
 static bool has_value(const tiga_instance *i) { return i && !i->released && i->valid && !i->writing; }
 static bool is_writable(const tiga_instance *i) { return i && !i->released && !i->readers && i->origin != HR_PARAM; }
 
+/* ---- copies, by all threads when they are large ---- */
+enum { COPY_BLOCK = 1 << 20 };
+
+typedef struct copying {
+    char *to;
+    const char *from;
+    int64_t bytes;
+} copying;
+
+static void copy_block(void *arg, int64_t task, int thread) {
+    const copying *c = arg;
+    int64_t at = task * COPY_BLOCK, n = c->bytes - at < COPY_BLOCK ? c->bytes - at : COPY_BLOCK;
+    (void)thread;
+    memcpy(c->to + at, c->from + at, (size_t)n);
+}
+
+static int32_t copy_bytes(hr_frame *f, void *to, const void *from, int64_t bytes) {
+    copying c = {to, from, bytes};
+    if (bytes <= 0)
+        return TIGA_OK;
+    f->stats.bytes_read += bytes;
+    f->stats.bytes_written += bytes;
+    if (!rt_parallel_for(f->ctx, f->ctx->threads, (bytes - 1) / COPY_BLOCK + 1, copy_block, &c))
+        return keep(f, rt_fail(f->ctx, TIGA_E_INTERRUPTED, "%s: interrupted", f->fn->name));
+    return TIGA_OK;
+}
+
 static int32_t copy(void *frame, tiga_instance *from, tiga_instance *to) {
     hr_frame *f = frame;
     if (!has_value(from))
@@ -137,12 +164,9 @@ static int32_t copy(void *frame, tiga_instance *from, tiga_instance *to) {
         return fail_step(f, "copy to", to, "it cannot be written");
     if (from->bytes != to->bytes)
         return fail_step(f, "copy to", to, "the sizes differ");
-    if (from != to && from->bytes > 0)
-        memcpy(to->data, from->data, (size_t)from->bytes);
-    to->valid = true;
-    f->stats.bytes_read += from->bytes;
-    f->stats.bytes_written += from->bytes;
-    return TIGA_OK;
+    int32_t status = from == to ? TIGA_OK : copy_bytes(f, to->data, from->data, from->bytes);
+    to->valid |= status == TIGA_OK;
+    return status;
 }
 
 static int32_t push(void *frame, tiga_instance *from) {
@@ -159,13 +183,10 @@ static int32_t push(void *frame, tiga_instance *from) {
         hr_buffer_release(f, i);
         return keep(f, status);
     }
-    if (i->bytes > 0)
-        memcpy(i->data, from->data, (size_t)i->bytes);
+    int32_t copied = copy_bytes(f, i->data, from->data, i->bytes);
     i->below = f->saved;
     f->saved = i;
-    f->stats.bytes_read += i->bytes;
-    f->stats.bytes_written += i->bytes;
-    return TIGA_OK;
+    return copied;
 }
 
 static int32_t restore(void *frame, tiga_instance *to) {
@@ -175,14 +196,11 @@ static int32_t restore(void *frame, tiga_instance *to) {
         return fail_step(f, "restore", to, "it cannot be written");
     if (!i || i->bytes != to->bytes)
         return fail_step(f, "restore", to, i ? "the sizes differ" : "the stack is empty");
-    if (i->bytes > 0)
-        memcpy(to->data, i->data, (size_t)i->bytes);
-    to->valid = true;
+    int32_t status = copy_bytes(f, to->data, i->data, i->bytes);
+    to->valid |= status == TIGA_OK;
     f->saved = i->below;
-    f->stats.bytes_read += i->bytes;
-    f->stats.bytes_written += i->bytes;
     hr_buffer_release(f, i);
-    return TIGA_OK;
+    return status;
 }
 
 /* ---- launches ---- */

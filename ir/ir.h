@@ -199,6 +199,7 @@ typedef struct ir_param {
     const char *name;
     ir_role role;
     ir_type type;
+    uint32_t begins; /* loops: 1 + the edge field whose values this edge result holds when a launch begins; 0: none */
     base_span span;
 } ir_param;
 

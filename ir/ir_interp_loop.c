@@ -239,6 +239,18 @@ static void bind_arrays(ir_loop_run *r) {
     }
 }
 
+/* Results that begin as fields do so; the data may already be there. */
+static void begin_results(ir_loop_run *r) {
+    for (size_t i = 0; i < r->f->n_params; i++) {
+        const ir_loop_array *a = &r->arrays[i];
+        int64_t n = a->param->begins ? 1 : 0;
+        for (uint32_t k = 0; k < a->rank; k++)
+            n *= a->size[k];
+        if (n > 0)
+            memcpy(a->data, r->arrays[a->param->begins - 1].data, (size_t)n * ir_dtype_bytes(a->param->type.dtype));
+    }
+}
+
 static bool check_graph(ir_loop_run *r, const ir_graph_data *g) {
     base_str why = {0};
     bool ok = ir_graph_check(g, r->f->needs_square, &why) || ir_loop_fail(r, "%s", base_str_text(&why));
@@ -272,6 +284,7 @@ bool ir_interpret_loop(const ir_module *m, const ir_func *f, const ir_call_data 
     bool ok = r.arrays && r.values && r.places;
     if (ok) {
         bind_arrays(&r);
+        begin_results(&r);
         ok = run_region(&r, &f->body);
     } else {
         ir_loop_fail(&r, "out of memory");

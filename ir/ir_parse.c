@@ -170,6 +170,18 @@ static bool parse_syms(ir_parser *p) {
     return ir_parse_need_mark(p, ']');
 }
 
+/* outedge d_w: f32 = w */
+static bool parse_begins(ir_parser *p, ir_param *param) {
+    base_span span = p->token.span;
+    const char *name = ir_parse_name(p, "the field whose values the result begins with");
+    for (size_t i = 0; name && i < p->f->n_params && !param->begins; i++)
+        if (!strcmp(p->f->params[i].name, name))
+            param->begins = (uint32_t)i + 1;
+    if (name && !param->begins)
+        ir_parse_error(p, "E0908", span, "there is no parameter '%s' before '%s'", name, param->name);
+    return param->begins;
+}
+
 static bool parse_param(ir_parser *p) {
     ir_param param = {.span = p->token.span};
     if (p->token.kind != IR_TOKEN_NAME || !ir_role_from_text(p->token.text, &param.role)) {
@@ -180,6 +192,8 @@ static bool parse_param(ir_parser *p) {
     ir_parse_next(p);
     param.name = ir_parse_name(p, "the name of a parameter");
     if (!param.name || !ir_parse_need_mark(p, ':') || !ir_parse_type(p, &param.type))
+        return false;
+    if (param.role == IR_OUT_EDGE && ir_parse_take_mark(p, '=') && !parse_begins(p, &param))
         return false;
     param.span.end = p->token.span.begin;
     base_push(p->m->arena, p->f->params, p->f->n_params, p->f->cap_params, param);

@@ -168,6 +168,10 @@ static void print_header(const ir_func *f, base_str *out) {
         add_name(out, f->params[i].name);
         base_str_add(out, ": ");
         ir_print_type(f, &f->params[i].type, out);
+        if (f->params[i].begins) {
+            base_str_add(out, " = ");
+            add_name(out, f->params[f->params[i].begins - 1].name);
+        }
     }
     base_str_add(out, ")");
     for (size_t i = 0; i < f->n_results; i++) {

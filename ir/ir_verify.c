@@ -417,6 +417,16 @@ static bool check_param(ir_check *c, const ir_param *p) {
     return true;
 }
 
+static bool check_begins(ir_check *c, const ir_param *p) {
+    if (!p->begins)
+        return true;
+    const ir_param *from = p->begins <= c->f->n_params ? &c->f->params[p->begins - 1] : NULL;
+    if (c->f->level != IR_LEVEL_LOOP || p->role != IR_OUT_EDGE || !from || from->role != IR_EDGE_FIELD ||
+        !ir_type_equal(&p->type, &from->type))
+        return ir_check_fail(c, "'%s': only an edge result can begin as a field, an edge field of its type", p->name);
+    return true;
+}
+
 static bool check_result(ir_check *c, const ir_param *r) {
     if (!r->name || r->type.dtype >= IR_DTYPE_COUNT)
         return ir_check_fail(c, "a result without a name or an element type");
@@ -466,7 +476,7 @@ static bool check_header(ir_check *c) {
         if (ir_sym_is_computed(f->syms[i]) && !ir_sum_is_canonical(f, i))
             return ir_check_fail(c, "'%s' is not how a sum of products of dimensions is written", f->syms[i]);
     for (size_t i = 0; i < f->n_params; i++)
-        if (!check_param(c, &f->params[i]))
+        if (!check_param(c, &f->params[i]) || !check_begins(c, &f->params[i]))
             return false;
     for (size_t i = 0; i < f->n_results; i++)
         if (!check_result(c, &f->results[i]))

@@ -97,7 +97,7 @@ static bool check_load(ir_check *c, const ir_op *op) {
     const ir_param *p;
     if (!ir_check_param_index(c, op, &p))
         return false;
-    if (ir_role_is_out(p->role))
+    if (ir_role_is_out(p->role) && !p->begins)
         return ir_check_fail(c, "'%s' is a result; it is only written", p->name);
     if (op->n_args != indices_of(p))
         return ir_check_fail(c, "%u indices for '%s', which has %u axes", op->n_args, p->name, indices_of(p));

@@ -141,6 +141,16 @@ static void explain_rows(explainer *x, const reader *r, int depth) {
     end_bytes(&b, x->out, "row");
 }
 
+static void explain_begins(explainer *x, const ir_func *f, int depth) {
+    for (size_t i = 0; i < f->n_params; i++) {
+        if (!f->params[i].begins)
+            continue;
+        add_indent(x->out, depth);
+        base_str_addf(x->out, "%s begins as a copy of %s\n", f->params[i].name,
+                      f->params[f->params[i].begins - 1].name);
+    }
+}
+
 static void explain_notes(explainer *x, const char *kernel, int depth) {
     static const char *const words[] = {[PASS_NOTE_FUSED] = "made of", [PASS_NOTE_REFUSED] = "not fused with"};
     for (size_t i = 0; i < x->notes->n; i++) {
@@ -166,6 +176,7 @@ static void explain_loop(explainer *x, const char *name, int depth) {
     for (size_t w = 1; w < r.n_walks; w++)
         explain_walk(x, &r, w, depth + 1);
     explain_rows(x, &r, depth + 1);
+    explain_begins(x, f, depth + 1);
     explain_notes(x, name, depth + 1);
     base_free(r.seen);
 }

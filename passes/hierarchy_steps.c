@@ -197,9 +197,19 @@ static void emit_launch_op(hier *h, const hier_launch *l) {
     ir_set_int(h->m, op, IR_ATTR_OUTPUTS, (int64_t)l->n_out);
 }
 
+/* What a result begins with is copied there before the launch. */
+static void begin_results(hier *h, const hier_launch *l) {
+    for (size_t i = 0; i < l->n_out; i++) {
+        uint32_t begins = l->loop->params[l->n_in + i].begins;
+        if (begins)
+            hier_copy(h, l->in[begins - 1], l->out[i]);
+    }
+}
+
 /* The one page of a resident run: what is read and written is pinned, launched, and let go. */
 void hier_emit_launch(hier *h, const hier_launch *l) {
     ir_id page, loop;
+    begin_results(h, l);
     ir_region *outer = ir_begin_loop(&h->b, IR_PAGES, none(), NULL, 0, 1, &page, &loop);
     ir_set_int(h->m, ir_at(h->t, loop), IR_ATTR_PAGES, 1);
     for (size_t i = 0; i < l->n_in; i++)

@@ -348,6 +348,23 @@ Test(verify, repeat) {
 }
 
 /* ---- loops ---- */
+#define BEGINS(result)                                                                                                 \
+    "module m\nloop @l(edge w: f32, src x: f32, edge v: f32[2], " result ") domain = src {\nrows {\n"                  \
+    "%1 = arg {index = 0} : i64\nedges %1 {\n%2 = arg {index = 0} : i64\n%5 = arg {index = 1} : i64\n"                 \
+    "%6 = arg {index = 2} : i64\n%3 = edgeid %2 : i64\n"                                                               \
+    "%4 = load %3 {field = 3} : f32\nstore %3, %4 {field = 3}\n}\n}\n}"
+
+Test(verify, results_that_begin_as_fields) {
+    const wrong list[] = {
+        {BEGINS("outedge o: f32 = w"), NULL},
+        {BEGINS("outedge o: f32"), "'o' is a result; it is only written"},
+        {BEGINS("outedge o: f32 = x"), "'o': only an edge result can begin as a field"},
+        {BEGINS("outedge o: f32 = v"), "an edge field of its type"},
+        {BEGINS("outedge o: f64 = w"), "an edge field of its type"},
+    };
+    CHECK(list);
+}
+
 #define LOOPS(body)                                                                                                    \
     "module m\nloop @l[F](src x: f32[F], param p: f32[F], outrow o: f32[F], outparam q: i64) domain = dst {\n%1 = "    \
     "dimsize {dim = F} : i64\n"                                                                                        \
