@@ -6,7 +6,7 @@
  * round's GB/s, its processor time, and the ratio to the better yardstick.  The working set of the last rows is twice the
  * budget; their time is compared with what their own traffic takes at the yardstick's rates.  Values are read, or written with some
  * arithmetic between; in a scope that writes ahead and keeps places on disk, and in one that does not (its budget is
- * shared). */
+ * shared).  The last row asks for the next value before it works on one. */
 #define _GNU_SOURCE
 #include "tiga/memory.h"
 
@@ -128,16 +128,19 @@ static uint64_t arithmetic(uint64_t *words, int64_t n, int passes) {
     return sum;
 }
 
-static void use(tiga_context *ctx, tiga_buffer *b, int passes) {
+/* next: to be read ahead, or NULL. */
+static void use(tiga_context *ctx, tiga_buffer *b, tiga_buffer *next, int passes) {
     tiga_pin p;
-    if (tiga_buffer_pin(ctx, b, passes ? TIGA_WRITE : TIGA_READ, &p) != TIGA_OK)
+    if (tiga_buffer_pin(ctx, b, passes ? TIGA_WRITE : TIGA_READ, &p) != TIGA_OK ||
+        (next && tiga_buffer_prefetch(ctx, next, NULL) != TIGA_OK))
         die("pin", ctx);
     (void)arithmetic(p.data, tiga_buffer_bytes(b) / 8, passes);
     tiga_buffer_unpin(&p);
 }
 
 /* Values of 1/16 of the working set, used in turn: each use brings one home and sends one out.  passes 0: they are only read. */
-static void over_budget(tiga_context *ctx, const char *folder, int64_t bytes, const char *shared, int passes, over *out) {
+static void over_budget(tiga_context *ctx, const char *folder, int64_t bytes, const char *shared, int passes, int ahead,
+                        over *out) {
     tiga_execution_options o = tiga_execution_defaults();
     o.budget[TIGA_TIER_HOST] = bytes / 2;
     o.eviction = TIGA_EVICT_LRU;
@@ -150,12 +153,12 @@ static void over_budget(tiga_context *ctx, const char *folder, int64_t bytes, co
     for (int i = 0; i < N; i++)
         b[i] = make(ctx, "part", bytes / N);
     for (int i = 0; i < N; i++)
-        use(ctx, b[i], passes);
+        use(ctx, b[i], NULL, passes);
     tiga_memory_report before = {.struct_bytes = sizeof before}, after = before;
     tiga_execution_report(run, &before);
     start(&out->time);
     for (int i = 0; i < TURNS * N; i++)
-        use(ctx, b[i % N], passes);
+        use(ctx, b[i % N], ahead ? b[(i + 1) % N] : NULL, passes);
     stop(&out->time);
     tiga_execution_report(run, &after);
     out->written = after.bytes_written - before.bytes_written;
@@ -191,16 +194,18 @@ static void over_rows(tiga_context *ctx, const char *folder, int64_t bytes, doub
     free(words);
     int passes = (int)((w + r) / N / pass.wall + 0.5);
     passes = passes ? passes : 1;
-    over read = {0}, read_plain = {0}, both = {0}, both_plain = {0};
-    over_budget(ctx, folder, bytes, name, 0, &read_plain);
-    over_budget(ctx, folder, bytes, NULL, 0, &read);
-    over_budget(ctx, folder, bytes, name, passes, &both_plain);
-    over_budget(ctx, folder, bytes, NULL, passes, &both);
+    over read = {0}, read_plain = {0}, both = {0}, both_plain = {0}, all = {0};
+    over_budget(ctx, folder, bytes, name, 0, 0, &read_plain);
+    over_budget(ctx, folder, bytes, NULL, 0, 0, &read);
+    over_budget(ctx, folder, bytes, name, passes, 0, &both_plain);
+    over_budget(ctx, folder, bytes, NULL, passes, 0, &both);
+    over_budget(ctx, folder, bytes, NULL, passes, 1, &all);
     double compute = pass.wall * passes * TURNS * N;
     over_row("twice the budget, read, no copies", &read_plain, 0, w, r, bytes);
     over_row("the same, copies", &read, 0, w, r, bytes);
     over_row("written, no copies", &both_plain, compute, w, r, bytes);
     over_row("the same, written ahead", &both, compute, w, r, bytes);
+    over_row("the same, and read ahead", &all, compute, w, r, bytes);
 }
 
 static void row(const char *what, const measure *m, int64_t bytes, double yardstick) {

@@ -55,20 +55,13 @@ static tiga_status take(tiga_context *ctx, hr_block *b, bool zero, const char *w
 
 enum { SPARE_FROM = 1 << 20 };
 
-static hr_memory *begin_allocating(tiga_execution *e, hr_memory *m) {
-    if (e->options.eviction != TIGA_EVICT_LRU)
-        return NULL;
-    if (m) {
-        pthread_mutex_lock(&m->lock);
-        m->n_allocating++;
-        pthread_mutex_unlock(&m->lock);
-    }
-    return m;
+void hr_allocating_begin(hr_memory *m) {
+    pthread_mutex_lock(&m->lock);
+    m->n_allocating++;
+    pthread_mutex_unlock(&m->lock);
 }
 
-static void end_allocating(hr_memory *m) {
-    if (!m)
-        return;
+void hr_allocating_end(hr_memory *m) {
     void *spare = NULL;
     pthread_mutex_lock(&m->lock);
     if (--m->n_allocating == 0) {
@@ -136,7 +129,9 @@ static void *take_kept(hr_memory *m, hr_block *b, bool zero) {
 /* Charged memory: the spare, or what was kept, if it fits. */
 static tiga_status charge_and_take(tiga_context *ctx, hr_block *b, int flags, const char *what) {
     hr_memory *m = b->tier == TIGA_TIER_HOST ? hr_memory_of(NULL, b->account) : NULL;
-    hr_memory *evicting = flags & HR_CHARGED ? NULL : begin_allocating(b->account, m);
+    hr_memory *evicting = m && b->account->options.eviction == TIGA_EVICT_LRU ? m : NULL;
+    if (evicting)
+        hr_allocating_begin(evicting);
     b->uncharged = flags & HR_UNCHARGED;
     tiga_status status =
         flags & (HR_CHARGED | HR_UNCHARGED) ? TIGA_OK : rt_charge(ctx, b->account, b->tier, b->bytes, what);
@@ -152,7 +147,8 @@ static tiga_status charge_and_take(tiga_context *ctx, hr_block *b, int flags, co
         status = take(ctx, b, flags & HR_ZERO, what);
     if (charged && status != TIGA_OK && !b->uncharged)
         rt_discharge(b->account, b->tier, b->bytes);
-    end_allocating(evicting);
+    if (evicting)
+        hr_allocating_end(evicting);
     return status;
 }
 

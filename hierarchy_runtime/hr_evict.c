@@ -192,6 +192,26 @@ static tiga_status evict(tiga_context *ctx, hr_memory *m, leaving *l, int n) {
     return status;
 }
 
+void hr_drop_clean(hr_memory *m, int32_t tier, int64_t n_bytes) {
+    leaving l[BATCH];
+    int64_t need = n_bytes - rt_room_left(m->account, tier), there = 0;
+    int n = 0;
+    bool dying = false, copying = false;
+    if (m->account->options.eviction != TIGA_EVICT_LRU)
+        return;
+    for (tiga_buffer *b = m->oldest; b && there < need; b = b->newer)
+        if (b->tier == tier) {
+            if (!hr_is_clean(b) || ++n > BATCH)
+                return;
+            there += b->bytes;
+        }
+    if (there < need || need <= 0)
+        return;
+    n = take_victims(m, tier, need, l, &dying, &copying);
+    if (n > 0)
+        (void)evict(NULL, m, l, n); /* what fails is still where it was */
+}
+
 rt_room_answer hr_make_room(rt_room *room, tiga_context *ctx, int32_t tier, int64_t n_bytes, tiga_status *status) {
     hr_memory *m = (hr_memory *)room;
     rt_room_answer answer = RT_ROOM_NONE;

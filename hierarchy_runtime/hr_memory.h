@@ -100,13 +100,17 @@ void hr_block_fini(hr_block *b); /* no block is fine.  Memory may be kept */
  * are mapped already cost half the time of a restore.  Without the lock. */
 void hr_block_hand_over(hr_block *b);
 
+/* In between it does.  hr_block_new does this for itself. */
+struct hr_memory;
+void hr_allocating_begin(struct hr_memory *m);
+void hr_allocating_end(struct hr_memory *m);
+
 /* ---- hr_kept.c: host memory that is kept for reuse ---- */
 typedef struct hr_kept {
     pthread_mutex_t lock;
     struct hr_kept_block *first;
     _Atomic int64_t bytes; /* of all */
 } hr_kept;
-struct hr_memory;
 /* For charged bytes, *room of them; NULL: none fits.  Then what is kept goes as far as it and what is live are over budget. */
 void *hr_kept_take(struct hr_memory *m, int64_t bytes, int64_t *room);
 /* Memory of rt_mem_new whose `charged` bytes are about to be discharged; false: it is not kept. */
@@ -224,6 +228,8 @@ void hr_end_moving(tiga_buffer *b);
 tiga_status hr_bring_home(tiga_context *ctx, tiga_buffer *b);
 
 /* ---- hr_evict.c; as above.  b is neither moving nor copying ---- */
+/* Evicts the oldest ones if that makes room for n_bytes and none of them has to be written; otherwise nothing. */
+void hr_drop_clean(hr_memory *m, int32_t tier, int64_t n_bytes);
 tiga_status hr_move_out(tiga_context *ctx, tiga_buffer *b, bool evicted);
 /* Without the lock. */
 rt_room_answer hr_make_room(rt_room *room, tiga_context *ctx, int32_t tier, int64_t n_bytes, tiga_status *status);

@@ -65,15 +65,10 @@ void hr_end_moving(tiga_buffer *b) {
     pthread_cond_broadcast(&b->memory->moved);
 }
 
-/* The bytes into a block at home.  b is moving. */
-static tiga_status fetch(tiga_context *ctx, tiga_buffer *b, int flags, hr_block *home) {
-    tiga_status status = hr_block_new(ctx, b->account, b->tier, b->bytes, flags, hr_buffer_text(b), home);
-    if (status != TIGA_OK)
-        return status;
-    if (b->away.account)
-        status = hr_transfer(ctx, &b->away, home, hr_buffer_text(b));
-    else
-        status = hr_snapshot_pull(ctx, b->file, b->entry, home->data, hr_buffer_text(b));
+/* The bytes into a block at home, which is no block if that fails.  b is moving. */
+static tiga_status fetch(tiga_context *ctx, tiga_buffer *b, hr_block *home) {
+    tiga_status status = b->away.account ? hr_transfer(ctx, &b->away, home, hr_buffer_text(b))
+                                         : hr_snapshot_pull(ctx, b->file, b->entry, home->data, hr_buffer_text(b));
     if (status != TIGA_OK)
         hr_block_fini(home);
     return status;
@@ -93,13 +88,11 @@ static hr_block arrive(tiga_buffer *b, hr_block home) {
     return (hr_block){0};
 }
 
-/* Without the lock, b is moving; takes the lock. */
-static tiga_status finish_home(tiga_context *ctx, tiga_buffer *b, int flags) {
+/* b is moving; takes the lock.  home: where its bytes are now, or no block. */
+static void finish_home(tiga_buffer *b, hr_block home) {
     hr_memory *m = b->memory;
-    hr_block home = {0};
-    tiga_status status = fetch(ctx, b, flags, &home);
     pthread_mutex_lock(&m->lock);
-    if (status == TIGA_OK) {
+    if (home.account) {
         hr_block away = arrive(b, home);
         pthread_mutex_unlock(&m->lock);
         hr_block_fini(&away);
@@ -108,13 +101,17 @@ static tiga_status finish_home(tiga_context *ctx, tiga_buffer *b, int flags) {
         hr_idle_add(b);
     }
     hr_end_moving(b);
-    return status;
 }
 
 tiga_status hr_bring_home(tiga_context *ctx, tiga_buffer *b) {
+    hr_block home = {0};
     hr_begin_moving(b);
     pthread_mutex_unlock(&b->memory->lock);
-    return finish_home(ctx, b, 0);
+    tiga_status status = hr_block_new(ctx, b->account, b->tier, b->bytes, 0, hr_buffer_text(b), &home);
+    if (status == TIGA_OK)
+        status = fetch(ctx, b, &home);
+    finish_home(b, home);
+    return status;
 }
 
 /* ---- read-ahead ---- */
@@ -122,14 +119,35 @@ tiga_status hr_bring_home(tiga_context *ctx, tiga_buffer *b) {
 typedef struct reading_ahead {
     hr_job job; /* first */
     tiga_buffer *buffer; /* whose last owner waits until it moves no more, so that no account is late */
+    hr_block home;
 } reading_ahead;
 
 static void read_ahead(hr_job *job) {
-    tiga_buffer *b = ((reading_ahead *)job)->buffer;
-    hr_memory *m = b->memory;
-    (void)finish_home(NULL, b, HR_CHARGED); /* the next pin fails in the same way */
+    reading_ahead *r = (reading_ahead *)job;
+    hr_memory *m = r->buffer->memory;
+    (void)fetch(NULL, r->buffer, &r->home); /* the next pin fails in the same way */
+    finish_home(r->buffer, r->home);
     hr_memory_unlock(m);
     base_free(job);
+}
+
+/* With the lock held, given up in between.  A place in memory, if one is free or could be had without writing; b is moving then. */
+static bool begin_reading(reading_ahead *r) {
+    tiga_buffer *b = r->buffer;
+    if (b->moving || hr_is_home(b))
+        return false;
+    if (!rt_try_charge(b->account, b->tier, b->bytes)) {
+        hr_drop_clean(b->memory, b->tier, b->bytes);
+        if (b->moving || hr_is_home(b) || !rt_try_charge(b->account, b->tier, b->bytes))
+            return false;
+    }
+    hr_begin_moving(b);
+    pthread_mutex_unlock(&b->memory->lock);
+    bool good = hr_block_new(NULL, b->account, b->tier, b->bytes, HR_CHARGED, hr_buffer_text(b), &r->home) == TIGA_OK;
+    pthread_mutex_lock(&b->memory->lock);
+    if (!good)
+        hr_end_moving(b);
+    return good;
 }
 
 tiga_status tiga_buffer_prefetch(tiga_context *ctx, tiga_buffer *b, bool *started) {
@@ -138,22 +156,21 @@ tiga_status tiga_buffer_prefetch(tiga_context *ctx, tiga_buffer *b, bool *starte
     if (!b)
         return rt_fail(ctx, TIGA_E_ARGUMENT, "tiga_buffer_prefetch: the buffer is NULL");
     hr_memory *m = b->memory;
-    reading_ahead *r = base_alloc(sizeof *r);
+    reading_ahead *r = base_alloc_zero(sizeof *r);
     if (!r)
         return rt_fail(ctx, TIGA_E_MEMORY, "tiga_buffer_prefetch: out of memory");
-    pthread_mutex_lock(&m->lock);
-    bool start = !b->moving && !hr_is_home(b) && rt_try_charge(b->account, b->tier, b->bytes);
-    if (start)
-        hr_begin_moving(b);
-    pthread_mutex_unlock(&m->lock);
-    if (!start) {
-        base_free(r);
-        return TIGA_OK;
-    }
     r->job.run = read_ahead;
     r->buffer = b;
-    hr_worker_add(b->account, &m->worker, &r->job);
+    hr_allocating_begin(m);
+    pthread_mutex_lock(&m->lock);
+    bool start = begin_reading(r);
+    pthread_mutex_unlock(&m->lock);
+    hr_allocating_end(m);
     if (started)
-        *started = true;
+        *started = start;
+    if (start)
+        hr_worker_add(b->account, &m->worker, &r->job);
+    else
+        base_free(r);
     return TIGA_OK;
 }

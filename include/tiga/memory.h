@@ -178,8 +178,8 @@ TIGA_API void tiga_buffer_unpin(tiga_pin *pin); /* any thread; a pin without buf
  * keeps its bytes).  Waits for a writer.  E_BUDGET of the disk, E_FILE. */
 TIGA_API tiga_status tiga_buffer_spill(tiga_context *ctx, tiga_buffer *b);
 TIGA_API tiga_status tiga_buffer_realize(tiga_context *ctx, tiga_buffer *b); /* what pinning does, without the pin */
-/* Read-ahead: starts to bring b home on another thread if there is room without evicting anything; failures are seen by
- * the next pin.  *started (may be NULL). */
+/* Read-ahead: starts to bring b home on another thread if there is room, or can be made by evicting values that need not
+ * be written, oldest first; failures are seen by the next pin.  *started (may be NULL). */
 TIGA_API tiga_status tiga_buffer_prefetch(tiga_context *ctx, tiga_buffer *b, bool *started);
 /* A new buffer of the same bytes in `tier`, charged to the account in force. */
 TIGA_API tiga_status tiga_buffer_copy(tiga_context *ctx, tiga_buffer *b, int32_t tier, tiga_buffer **out);

@@ -496,16 +496,22 @@ class Random(Folder):
     def test_steps(self):
         for seed in range(2):
             with self.subTest(seed=seed):
-                self.steps(random.Random(seed), 150)  # each moves a few values to the disk and back
+                self.steps(random.Random(seed), 150, 120)  # each moves a few values to the disk and back
 
-    def steps(self, r, n):
-        with tg.execution(memory={"host": 4000, "nvme": 1 << 20}, spill_dir=self.folder, eviction="lru") as run:
-            live, files = [], 0
+    def test_large_steps(self):
+        """Of values that are written ahead, and keep their places on disk."""
+        self.assertGreater(self.steps(random.Random(3), 80, 60000), 0)
+
+    def steps(self, r, n, longest):
+        """The most bytes that copies had."""
+        budget = longest * 4000 // 120
+        with tg.execution(memory={"host": budget, "nvme": 256 * budget}, spill_dir=self.folder, eviction="lru") as run:
+            live, files, ahead = [], 0, 0
             for _ in range(n):
                 step = r.random()
                 try:
                     if step < 0.25 or not live:
-                        values = [float(r.randrange(100)) for _ in range(r.randrange(1, 120))]
+                        values = [float(r.randrange(100)) for _ in range(r.randrange(1, longest))]
                         live.append((tg.tensor(values), values))
                     elif step < 0.45:
                         x, values = r.choice(live)
@@ -532,17 +538,22 @@ class Random(Folder):
                         self.assertEqual(x.tolist(), values)
                 except MemoryError:
                     self.fail("the working set of one step fits")
-                host = run.memory_report()["tiers"]["host"]
-                self.assertLessEqual(host["peak"], 4000)
+                report = run.memory_report()
+                host, disk = report["tiers"]["host"], report["tiers"]["nvme"]
+                ahead = max(ahead, report["ahead"])
+                self.assertLessEqual(host["peak"], budget)
+                self.assertLessEqual(disk["live"] + report["ahead"], disk["budget"])
                 if len(live) > 60:
                     live.pop(0)
             for x, values in live:
                 self.assertEqual(x.tolist(), values)
             x = live = None
             gc.collect()
-            tiers = run.memory_report()["tiers"]
-            self.assertEqual((tiers["host"]["live"], tiers["nvme"]["live"]), (0, 0))
+            report = run.memory_report()
+            tiers = report["tiers"]
+            self.assertEqual((tiers["host"]["live"], tiers["nvme"]["live"], report["ahead"]), (0, 0, 0))
         self.assertEqual(os.listdir(self.folder), [])
+        return ahead
 
 
 class Ends(unittest.TestCase):

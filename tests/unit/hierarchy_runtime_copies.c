@@ -150,6 +150,45 @@ Test(copies, a_value_that_comes_home_keeps_its_place) {
     end(&t);
 }
 
+/* Reading ahead takes the memory of the oldest if they need not be written, and only then. */
+Test(copies, reading_ahead_drops_what_has_copies) {
+    bench t;
+    enum { N = 12 };
+    begin(&t, 8 * SIZE, -1);
+    tiga_context *ctx = t.ctx;
+    tiga_buffer *b[N];
+    make_all(&t, b, N);
+    settle(b[0]->memory);
+    bool started;
+    tiga_memory_report before = report(t.run);
+    OK(tiga_buffer_prefetch(ctx, b[0], &started)); /* 4 and 5 have copies */
+    cr_assert(started && report(t.run).evictions == before.evictions + 1 && !residency(b[4]).resident);
+    expect(ctx, b[0], 0);
+    settle(b[0]->memory);
+    tiga_pin p;
+    cr_assert(b[5]->copy.account && report(t.run).live[0] == 8 * SIZE && b[0]->memory->spare == NULL);
+    OK(tiga_buffer_pin(ctx, b[5], TIGA_WRITE, &p)); /* in use: it is not idle */
+    for (int i = 6; i < N; i++)
+        OK(fill(ctx, b[i], (uint64_t)i)); /* these have to be written now, and 0 is the oldest: it has its place */
+    OK(tiga_buffer_prefetch(ctx, b[1], &started));
+    cr_assert(started && !residency(b[0]).resident);
+    expect(ctx, b[1], 1);
+    tiga_buffer_unpin(&p);
+    settle(b[0]->memory);
+    b[0]->memory->copies.credit = 0; /* nothing is written ahead any more */
+    for (int i = 5; i < N; i++)
+        OK(fill(ctx, b[i], (uint64_t)i));
+    OK(fill(ctx, b[1], 1));
+    before = report(t.run);
+    OK(tiga_buffer_prefetch(ctx, b[2], &started));
+    cr_assert(!started && report(t.run).evictions == before.evictions);
+    OK(fill(ctx, b[5], 5));
+    for (int i = 0; i < N; i++)
+        expect(ctx, b[i], (uint64_t)i);
+    free_all(b, N);
+    end(&t);
+}
+
 /* ---- giving way ---- */
 
 Test(copies, they_give_way_to_a_disk_budget) {
