@@ -140,7 +140,7 @@ static void elements_only(base_str *out, const cg_vectors *v, cg_helpers *h, ir_
 /* What scalars have in C and vectors have not.  @S: f32x16, @P: its part, @U: a part of bits, @M: a part of masks,
  * @E: the element, @B: its bits, @L: the largest argument that needs no function of its own, as the texts have it, @F: the
  * name without tiga_beyond_ and type, @R: the C library's square root. */
-static const char beyond[] = "static TIGA_APART @P tiga_lanes_@F_@S_part(@P a, @B q, @P y) {\n"
+static const char beyond[] = "static __attribute__((noinline)) @P tiga_lanes_@F_@S_part(@P a, @B q, @P y) {\n"
                              "    for (size_t i = 0; i < sizeof a / sizeof(@E); ++i)\n"
                              "        if (!(a[i] <= @L)) y[i] = tiga_far_@F_@D(a[i], q);\n"
                              "    return y;\n"
