@@ -202,12 +202,10 @@ static void shrink_empty(hr_spill *s) {
         s->end = s->n_free = s->kept_bytes = 0;
 }
 
-/* Failing, the space is used again later. */
-static void trim(hr_job *job) {
-    hr_spill *s = (hr_spill *)job;
+/* With the lock held, given up in between.  Failing, the space is used again later. */
+static void give_back(hr_spill *s, bool all) {
     hr_extent e;
-    pthread_mutex_lock(&s->lock);
-    while (keeps_too_much(s) && claim(s, &e)) {
+    while ((all ? s->kept_bytes > 0 : keeps_too_much(s)) && claim(s, &e)) {
         int fd = s->fd;
         pthread_mutex_unlock(&s->lock);
         bool good = make_hole(fd, e);
@@ -217,6 +215,12 @@ static void trim(hr_job *job) {
         if (!good)
             shrink_empty(s);
     }
+}
+
+static void trim(hr_job *job) {
+    hr_spill *s = (hr_spill *)job;
+    pthread_mutex_lock(&s->lock);
+    give_back(s, false);
     s->trimming = false;
     pthread_mutex_unlock(&s->lock);
 }
@@ -253,6 +257,18 @@ static bool take(hr_spill *s, int64_t n, int64_t *at) {
     return true;
 }
 
+/* The disk is full: what is on it for speed only goes.  false: there was nothing. */
+static bool make_space(hr_spill *s, const hr_block *b) {
+    if (b->uncharged)
+        return false;
+    bool any = hr_copies_give_way(hr_memory_if(b->account), true);
+    pthread_mutex_lock(&s->lock);
+    any |= s->kept_bytes > 0;
+    give_back(s, true);
+    pthread_mutex_unlock(&s->lock);
+    return any;
+}
+
 tiga_status hr_spill_take(tiga_context *ctx, hr_spill *s, const char *folder, hr_block *b) {
     bool opened, good;
     int error;
@@ -268,7 +284,7 @@ tiga_status hr_spill_take(tiga_context *ctx, hr_spill *s, const char *folder, hr
             b->pid = s->pid;
         }
         pthread_mutex_unlock(&s->lock);
-    } while (!good && error == ENOSPC && !b->uncharged && hr_copies_give_way(hr_memory_if(b->account), true));
+    } while (!good && error == ENOSPC && make_space(s, b));
     if (good)
         return TIGA_OK;
     errno = error;

@@ -215,6 +215,37 @@ Test(copies, they_give_way_to_a_disk_budget) {
     end(&t);
 }
 
+/* Nothing is refused for want of blocks that hold copies, or nothing. */
+Test(copies, they_give_way_to_a_full_disk) {
+    bench t;
+    enum { N = 12 };
+    begin(&t, 8 * SIZE, -1);
+    tiga_context *ctx = t.ctx;
+    tiga_buffer *b[N];
+    make_all(&t, b, N);
+    settle(b[0]->memory);
+    hr_memory *m = b[0]->memory;
+    m->copies.credit = 0; /* none are made from here on */
+    cr_assert(report(t.run).ahead > 0);
+    base_inject_error(ENOSPC);
+    base_inject_at(BASE_INJECT_FILE, 1);
+    OK(tiga_buffer_spill(ctx, b[8]));
+    base_inject_at(BASE_INJECT_FILE, 0);
+    cr_assert(!residency(b[8]).resident && report(t.run).ahead == 0 && m->spill.kept_bytes < 2 * SIZE);
+    tiga_buffer_free(b[0]); /* its place is free, and has blocks */
+    cr_assert(m->spill.kept_bytes > 0);
+    base_inject_at(BASE_INJECT_FILE, 1);
+    OK(tiga_buffer_spill(ctx, b[9]));
+    base_inject_at(BASE_INJECT_FILE, 1);
+    FAILS(tiga_buffer_spill(ctx, b[10]), TIGA_E_FILE); /* now there is nothing to give */
+    base_inject_at(BASE_INJECT_FILE, 0);
+    base_inject_error(EIO);
+    for (int i = 1; i < N; i++)
+        expect(ctx, b[i], (uint64_t)i);
+    free_all(b + 1, N - 1);
+    end(&t);
+}
+
 Test(copies, none_are_left_when_the_scope_ends) {
     bench t;
     begin(&t, 8 * SIZE, -1);
