@@ -184,7 +184,7 @@ static ir_id lower_transpose(fe_lower *l, const fe_expr *e, const fe_expr **slot
         return 0;
     if (l->program && (a == 0 || b == 0)) {
         fe_label(l->c, fe_report(l->c, FE_E0220, e->span, "'transpose' works row by row in a program"),
-                 "the first axis of %s stays as it is", fe_type_text(l, &type));
+                 "the first axis of %s stays as it is, but to the right of '@'", fe_type_text(l, &type));
         return 0;
     }
     char perm[IR_MAX_RANK + 1] = {0};
@@ -433,9 +433,16 @@ static ir_id cannot_multiply(fe_lower *l, const fe_expr *e, const ir_id *x, cons
     return 0;
 }
 
+/* `x @ transpose(W)` of a program: the first axis of W does not count rows, so no tensor is turned. */
+static const fe_expr *turned_matrix(const fe_lower *l, const fe_expr *e) {
+    bool call = l->program && e->kind == FE_EXPR_CALL && strcmp(e->name->text, "transpose") == 0;
+    return call && e->n_args == 1 && !e->args[0].name ? e->args[0].value : NULL;
+}
+
 ir_id fe_lower_matmul(fe_lower *l, const fe_expr *e, ir_dtype want) {
+    const fe_expr *turned = turned_matrix(l, e->b);
     ir_id x[2];
-    if (!fe_lower_unify(l, (const fe_expr *const[]){e->a, e->b}, 2, want, x))
+    if (!fe_lower_unify(l, (const fe_expr *const[]){e->a, turned ? turned : e->b}, 2, want, x))
         return 0;
     const ir_type *a = fe_type_at(l, x[0]), *b = fe_type_at(l, x[1]);
     if (!fe_class_has(FE_LINEAR, a->dtype)) {
@@ -444,8 +451,12 @@ ir_id fe_lower_matmul(fe_lower *l, const fe_expr *e, ir_dtype want) {
     }
     if (!a->rank || !b->rank || b->rank > 2)
         return cannot_multiply(l, e, x, "the right side has one or two axes, the left side at least one");
-    if (!fe_same_dim(l, a->dim[a->rank - 1], b->dim[0]))
-        return cannot_multiply(l, e, x, "the last axis on the left is the first on the right");
+    if (turned && b->rank != 2)
+        return cannot_multiply(l, e, x, "what is transposed on the right has two axes");
+    if (!fe_same_dim(l, a->dim[a->rank - 1], b->dim[turned != NULL]))
+        return cannot_multiply(l, e, x,
+                               turned ? "the last axis on the left is the last of what is transposed"
+                                      : "the last axis on the left is the first on the right");
     if (b->rank == 1) {
         ir_id product = fe_map2(l, e->span, IR_MUL, x[0], x[1]);
         return fe_fold(l, e->span, IR_KIND_SUM, product, (int64_t)1 << (a->rank - 1));
@@ -454,6 +465,9 @@ ir_id fe_lower_matmul(fe_lower *l, const fe_expr *e, ir_dtype want) {
         return cannot_multiply(l, e, x, "in a program the rows of the left side are multiplied one by one");
     ir_type type = *a;
     type.space = a->space > b->space ? a->space : b->space;
-    type.dim[type.rank - 1] = b->dim[1];
-    return fe_put(l, e->span, IR_MATMUL, type, x, 2);
+    type.dim[type.rank - 1] = b->dim[turned == NULL];
+    ir_id id = fe_put(l, e->span, IR_MATMUL, type, x, 2);
+    if (turned)
+        set_int(l, id, IR_ATTR_TURNED, 1);
+    return id;
 }

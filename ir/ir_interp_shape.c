@@ -77,10 +77,12 @@ static ir_scalar_value matmul(const element *e) {
     const ir_tensor *b = &e->r->values[e->op->args[1]];
     ir_dtype t = e->out->dtype;
     uint32_t last = e->out->rank - 1;
-    at x = e->a, y = {{0, e->a.i[last]}};
+    int64_t turned = ir_int(e->op, IR_ATTR_TURNED, 0) != 0;
+    at x = e->a, y = {{0}};
+    y.i[!turned] = e->a.i[last];
     ir_scalar_value sum = ir_kind_identity(IR_KIND_SUM, t);
-    for (int64_t k = 0; k < b->size[0]; k++) {
-        x.i[last] = y.i[0] = k;
+    for (int64_t k = 0; k < b->size[turned]; k++) {
+        x.i[last] = y.i[turned] = k;
         sum = add(t, sum, ir_eval(IR_MUL, t, t, (ir_scalar_value[]){value(e, 0, &x), value(e, 1, &y)}));
     }
     return sum;

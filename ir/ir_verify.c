@@ -163,6 +163,8 @@ static attr_rule attr_rule_of(ir_opcode code) {
         r.optional |= BIT(REVERSE);
     if (code == IR_COMBINE)
         r.optional |= BIT(SCAN);
+    if (code == IR_MATMUL)
+        r.optional |= BIT(TURNED);
     if (code == IR_CALL)
         r.required = BIT(CALLEE) | BIT(GRAPH);
     if (code == IR_CALL)

@@ -105,10 +105,12 @@ static bool check_matmul(ir_check *c, const ir_op *op, ir_type want) {
         return ir_check_fail(c, "it takes two operands of one type of numbers");
     if (a->rank == 0 || b->rank != 2)
         return ir_check_fail(c, "the second operand has two axes, the first at least one");
-    ir_type x = {.rank = 1, .dim = {a->dim[a->rank - 1]}}, y = {.rank = 1, .dim = {b->dim[0]}};
+    bool turned = ir_int(op, IR_ATTR_TURNED, 0) != 0;
+    ir_type x = {.rank = 1, .dim = {a->dim[a->rank - 1]}}, y = {.rank = 1, .dim = {b->dim[turned]}};
     if (!ir_check_same_shape(c->f, &x, &y))
-        return ir_check_fail(c, "the last axis of the first operand is not the first of the second");
-    want.dim[want.rank - 1] = b->dim[1];
+        return ir_check_fail(c, "the last axis of the first operand is not the %s of the second",
+                             turned ? "last" : "first");
+    want.dim[want.rank - 1] = b->dim[!turned];
     want.space = b->space > a->space ? b->space : a->space;
     return ir_check_type_is(c, op, want);
 }

@@ -118,6 +118,24 @@ static void matmul_rule(grad_sink *s, const ir_op *op, ir_id ct) {
     }
 }
 
+/* a b^T: of a the product of the cotangent with b; of b the outer products the other way round. */
+static void turned_rule(grad_sink *s, const ir_op *op, ir_id ct) {
+    ir_builder *b = s->b;
+    uint32_t last = op->type.rank - 1;
+    ct = grad_cast(b, type_of(s, op->args[1]).dtype, ct);
+    if (s->wanted(s->user, op->args[0])) {
+        ir_id args[] = {ct, grad_conj(b, op->args[1])};
+        ir_type t = type_of(s, op->args[0]);
+        t.space = ir_widest_space(b->f, args, 2);
+        s->add(s->user, op->args[0], op, ir_emit2(b, IR_MATMUL, t, args[0], args[1]));
+    }
+    if (s->wanted(s->user, op->args[1])) {
+        ir_id a = grad_conj(b, op->args[0]), rows = last ? grad_newaxis(b, a, mask(last, last + 1)) : a;
+        ir_id columns = grad_newaxis(b, ct, mask(last + 1, last + 2));
+        s->add(s->user, op->args[1], op, grad_fold_sum(b, grad_op2(b, IR_MUL, columns, rows), mask(0, last)));
+    }
+}
+
 void grad_shape_rule(grad_sink *s, ir_id id, ir_id ct) {
     const ir_op *op = ir_at(s->b->f, id);
     ct = grad_full(s->b, ct, &op->type);
@@ -145,7 +163,10 @@ void grad_shape_rule(grad_sink *s, ir_id id, ir_id ct) {
         cumsum_rule(s, op, ct);
         return;
     case IR_MATMUL:
-        matmul_rule(s, op, ct);
+        if (ir_int(op, IR_ATTR_TURNED, 0))
+            turned_rule(s, op, ct);
+        else
+            matmul_rule(s, op, ct);
         return;
     }
 }

@@ -157,7 +157,7 @@ static void fill_cumsum(const filling *fl) {
     close_to(L, outer);
 }
 
-/* acc[lane] += a[.., k] * b[k0 + k, f] for all k of one part of a; f is the axis of the tile */
+/* acc[lane] += a[.., k] * b[k0 + k, f], or b[f, k0 + k], for all k of one part of a; f is the axis of the tile */
 static void multiply_part(const filling *fl, ir_id part, ir_id k0, const ir_id *lead, ir_id acc) {
     lower *L = fl->L;
     const ir_type *a = type_of(L, part), *b = type_of(L, fl->op->args[1]);
@@ -168,12 +168,13 @@ static void multiply_part(const filling *fl, ir_id part, ir_id k0, const ir_id *
     ir_id k = open_loop(L, a->dim[a->rank - 1], false);
     idx[a->rank - 1] = k;
     ir_id x = lower_whole_element(L, part, idx);
-    at[0] = k0 ? add(L, k, k0) : k;
-    at[1] = lower_i64(L, 0);
-    size_t n = b->dim[1] != 1;
+    bool turned = ir_int(fl->op, IR_ATTR_TURNED, 0) != 0;
+    at[turned] = k0 ? add(L, k, k0) : k;
+    at[!turned] = lower_i64(L, 0);
+    size_t n = b->dim[!turned] != 1;
     if (n) {
         lower_open(L, LOWER_LANES, (ir_id[]){L->scope[tile].arg[1], L->scope[tile].arg[0]}, 2);
-        at[1] = lower_top(L)->arg[0];
+        at[!turned] = lower_top(L)->arg[0];
         lane = lower_top(L)->arg[1];
     }
     ir_id product = lower_pure2(L, IR_MUL, t, x, lower_eval(L, fl->op->args[1], at));

@@ -111,7 +111,9 @@ static ir_id multiplied(diff_gen *g, ir_id v, ir_type t) {
     }
     ir_space space = ir_at(g->f, m)->type.space;
     t.space = space > t.space ? space : t.space;
-    return ir_emit2(&g->b, IR_MATMUL, t, v, m);
+    ir_id id = ir_emit2(&g->b, IR_MATMUL, t, v, m);
+    if (diff_chance(g->r, 30)) ir_set_int(g->m, ir_at(g->f, id), IR_ATTR_TURNED, 1);
+    return id;
 }
 
 ir_id diff_shape_op(diff_gen *g, ir_id v) {
