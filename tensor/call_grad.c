@@ -97,11 +97,29 @@ typedef struct back {
     tiga_tensor **zeros; /* cotangents of the other results; [n_params] */
 } back;
 
-static tiga_status no_vjp(const tiga_tensor *x, const char *field, bool some) {
+/* The line that the program needs: what its vjp gives already, and all that is wanted now. */
+static void export_line(base_str *s, const tiga_tensor *x, const tiga_function_info *vjp, const bool *wanted) {
     const tensor_called *c = x->called;
-    return tensor_fail(x->ts, TIGA_E_UNSUPPORTED,
-                       "gradient: %s: %s with respect to '%s'; the program lacks it in `export vjp %s(...)`",
-                       c->f->name, some ? "its vjp gives none" : "there is no vjp, so no gradient", field, c->f->name);
+    const char *comma = "";
+    base_str_addf(s, "export vjp %s(", c->f->name);
+    for (int32_t i = 0; vjp && i < vjp->n_results; i++, comma = ", ")
+        base_str_addf(s, "%s%s", comma, vjp->results[i].name);
+    for (int k = 0; k < c->n_in; k++)
+        if (wanted[k] && c->in[k] && (!vjp || find_result(vjp, c->in[k]) < 0)) {
+            base_str_addf(s, "%s%s", comma, c->in[k]);
+            comma = ", ";
+        }
+    base_str_addf(s, ")");
+}
+
+static tiga_status no_vjp(const tiga_tensor *x, const tiga_function_info *vjp, const bool *wanted, const char *field) {
+    base_str line = {0};
+    export_line(&line, x, vjp, wanted);
+    tiga_status status = tensor_fail(
+        x->ts, TIGA_E_UNSUPPORTED, "gradient: %s: %s with respect to '%s'; the program needs `%s`", x->called->f->name,
+        vjp ? "its vjp gives none" : "there is no vjp, so no gradient", field, base_str_text(&line));
+    base_str_fini(&line);
+    return status;
 }
 
 /* "cotangent", or "cotangent_NAME": which result. */
@@ -148,7 +166,7 @@ static tiga_status take(back *b, const bool *wanted, tiga_tensor **out) {
         if (!wanted[k])
             continue;
         if (at < 0)
-            return no_vjp(b->x, c->in[k] ? c->in[k] : "?", true);
+            return no_vjp(b->x, b->vjp, wanted, c->in[k] ? c->in[k] : "?");
         if (!tensor_same_shape(b->out[at].tensor, b->x->args[k]))
             return tensor_fail(b->x->ts, TIGA_E_INTERNAL, "gradient: %s gives another shape for '%s'", c->vjp,
                                c->in[k]);
@@ -188,7 +206,7 @@ tiga_status tensor_call_back(const tiga_tensor *x, tiga_tensor *cotangent, const
     for (int k = 0; k < c->n_in; k++) {
         out[k] = NULL;
         if (wanted[k] && (!b.vjp || !c->in[k] || find_result(b.vjp, c->in[k]) < 0))
-            return no_vjp(x, c->in[k] ? c->in[k] : "?", b.vjp != NULL);
+            return no_vjp(x, b.vjp, wanted, c->in[k] ? c->in[k] : "?");
     }
     size_t n = (size_t)b.vjp->n_params, n_out = (size_t)b.vjp->n_results;
     b.in = base_alloc_zero((n + n_out) * sizeof *b.in);
