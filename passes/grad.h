@@ -79,12 +79,14 @@ bool grad_order_matters(const grad_states *s);
 typedef struct grad_join {
     const grad_states *s;
     ir_builder *b;
+    const ir_type *wide;
     ir_id first; /* copy of the operation number k of the region: first + k */
     bool *reach; /* by k: depends on the state of either side */
     ir_id *ct; /* by k */
 } grad_join;
 
-grad_join grad_join_of(const grad_states *s, ir_builder *b, const ir_id *sides); /* x, then y */
+/* sides: x, then y; wide: their shape, when it is not that of every state, NULL: it is */
+grad_join grad_join_of(const grad_states *s, ir_builder *b, const ir_id *sides, const ir_type *wide);
 /* The cotangents that x[i], 0: none, of the new values give: of the left side in [j], of the right one in [n + j]. */
 const ir_id *grad_join_back(grad_join *u, const ir_id *x);
 

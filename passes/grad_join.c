@@ -1,5 +1,8 @@
 /* One step of a reducer of the user's, backwards: a copy of its region on two states that there are, and the reverse sweep
- * over that copy.  The code goes where the builder stands: into a kernel or into the region of another combine. */
+ * over that copy.  The code goes where the builder stands: into a kernel or into the region of another combine.
+ *
+ * States of two shapes are all taken in the wider one: each element then has a copy of what is narrower, and the sum
+ * over the copies is left to the caller. */
 #include "passes/grad.h"
 
 static bool wanted(void *user, ir_id v) {
@@ -16,19 +19,31 @@ static void add(void *user, ir_id v, const ir_op *by, ir_id value) {
     *place = *place ? grad_op2(u->b, IR_ADD, *place, value) : value;
 }
 
+static void widen(const grad_join *u, ir_type *t) {
+    if (!u->wide)
+        return;
+    t->rank = u->wide->rank;
+    base_copy(t->dim, u->wide->dim, sizeof t->dim);
+}
+
 static ir_id copy(grad_join *u, size_t k, const ir_id *sides) {
     const ir_op *op = ir_at(u->b->f, u->s->region->ops[k]);
     ir_id *args = base_arena_new_array(u->s->scratch, ir_id, op->n_args + 1);
     ir_type t = op->type;
     if (op->code == IR_ARG) { /* a copy of its own: the two sides may be one value */
         t.space = ir_at(u->b->f, sides[k])->type.space;
+        widen(u, &t);
         return ir_emit1(u->b, IR_BROADCAST, t, sides[k]);
     }
+    bool of_states = false;
     for (uint32_t i = 0; i < op->n_args; i++) {
         size_t p = u->s->place[op->args[i]];
         args[i] = p == SIZE_MAX ? op->args[i] : u->first + (ir_id)p;
+        of_states = of_states || (p != SIZE_MAX && u->wide && ir_at(u->b->f, args[i])->type.rank == u->wide->rank);
         u->reach[k] = u->reach[k] || (wanted(u, args[i]) && ir_grad_flows(u->b->f, op, i));
     }
+    if (of_states)
+        widen(u, &t);
     if (op->n_args)
         t.space = ir_widest_space(u->b->f, args, op->n_args);
     ir_id id = ir_emit(u->b, op->code, t, args, op->n_args);
@@ -36,10 +51,11 @@ static ir_id copy(grad_join *u, size_t k, const ir_id *sides) {
     return id;
 }
 
-grad_join grad_join_of(const grad_states *s, ir_builder *b, const ir_id *sides) {
+grad_join grad_join_of(const grad_states *s, ir_builder *b, const ir_id *sides, const ir_type *wide) {
     size_t n = s->region->n - 1;
     grad_join u = {.s = s,
                    .b = b,
+                   .wide = wide,
                    .first = (ir_id)b->f->n_ops,
                    .reach = base_arena_new_array(s->scratch, bool, n),
                    .ct = base_arena_new_array(s->scratch, ir_id, n)};

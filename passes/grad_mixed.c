@@ -181,7 +181,7 @@ static void give_mixed(grad_sink *k, const grad_states *s, const ir_id *ct) {
     }
     if (!any)
         return;
-    y.u = grad_join_of(s, k->b, sides);
+    y.u = grad_join_of(s, k->b, sides, NULL);
     solve(&y);
     for (size_t i = 0; i < s->n; i++)
         if (y.into[i] && k->wanted(k->user, sides[i]))

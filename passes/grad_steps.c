@@ -8,7 +8,8 @@
  *
  * Any state is fine: of any types, depending on one another in any way, on the order of the edges as well.  The price
  * are arrays over the edges of what P and R are needed, so states with axes have to be few numbers: an array of size
- * edges x features is not made.
+ * edges x features is not made.  Beside states with axes one without has an R for each of their elements, since combine
+ * goes element by element; what an edge lifts to it gets the sum.
  *
  * Values that are combined alone keep the rules of grad_mixed.c. */
 #include "passes/grad.h"
@@ -18,31 +19,47 @@ enum { MOST_NUMBERS = 16 }; /* in a state that has axes */
 /* ---- what cannot be done ---- */
 static const ir_type *type_of(const grad_states *s, size_t i) { return &ir_at(s->f, s->region->ops[i])->type; }
 
-/* Numbers in the state; those without axes do not count, for they cannot hide features. */
-static bool is_small(const grad_states *s, bool *one_shape) {
-    int64_t sum = 0;
-    *one_shape = true;
-    for (size_t i = 0; i < s->n; i++) {
-        const ir_type *t = type_of(s, i);
-        int64_t n = t->rank != 0;
-        *one_shape = *one_shape && ir_shape_equal(t, type_of(s, 0));
-        for (uint32_t a = 0; a < t->rank; a++) {
-            if (ir_dim_is_sym(t->dim[a]) || t->dim[a] > MOST_NUMBERS)
-                return false;
-            n *= t->dim[a];
-        }
-        sum += n;
+/* The state with axes; without one the first. */
+static const ir_type *widest(const grad_states *s) {
+    for (size_t i = 0; i < s->n; i++)
+        if (type_of(s, i)->rank)
+            return type_of(s, i);
+    return type_of(s, 0);
+}
+
+/* States without axes only are any number: those cannot hide features. */
+static bool is_small(const grad_states *s) {
+    const ir_type *t = widest(s);
+    int64_t n = t->rank ? (int64_t)s->n : 0;
+    for (uint32_t a = 0; a < t->rank; a++) {
+        if (ir_dim_is_sym(t->dim[a]) || t->dim[a] > MOST_NUMBERS)
+            return false;
+        n *= t->dim[a];
     }
-    return sum <= MOST_NUMBERS;
+    return n <= MOST_NUMBERS;
+}
+
+/* NULL: all have one shape. */
+static const ir_type *wide_of(const grad_states *s) {
+    for (size_t i = 0; i < s->n; i++)
+        if (type_of(s, i)->rank == 0 && widest(s)->rank)
+            return widest(s);
+    return NULL;
 }
 
 const char *grad_steps_refused(const grad_states *s) {
-    bool one_shape;
+    bool fit = true, small = is_small(s);
+    for (size_t i = 0; i < s->n; i++) {
+        fit = fit && (type_of(s, i)->rank == 0 || ir_shape_equal(type_of(s, i), widest(s)));
+        for (uint32_t a = 0; a < type_of(s, i)->rank; a++)
+            small = small && !ir_dim_is_sym(type_of(s, i)->dim[a]);
+    }
+    fit = fit && (!wide_of(s) || widest(s)->rank == 1);
     if (grad_uses_outside(s))
         return "combines with a value that is no state";
-    if (!is_small(s, &one_shape))
+    if (!small)
         return "has states of features, so that going back edge by edge would take an array of edges x features";
-    return one_shape ? NULL : "has states of different shapes";
+    return fit ? NULL : "has states of different shapes";
 }
 
 /* ---- the two scans ---- */
@@ -117,8 +134,24 @@ static ir_id *scan_forward(ir_builder *b, const grad_states *s) {
 static ir_type slot_type(const grad_states *s, size_t k) {
     ir_type t = *type_of(s, k % s->n);
     t.dtype = ir_dtype_has_gradient(t.dtype) ? ir_dtype_cotangent(t.dtype) : t.dtype;
+    t.rank = widest(s)->rank;
+    base_copy(t.dim, widest(s)->dim, sizeof t.dim);
     return t;
 }
+
+/* The cotangent of the row, in the first of the elements that a state without axes stands for. */
+static ir_id begin_with(ir_builder *b, const grad_states *s, size_t i, ir_id ct) {
+    ir_type row = in_space(slot_type(s, i), IR_ROW), own = *type_of(s, i);
+    if (!wide_of(s) || own.rank)
+        return grad_full(b, ct, &row);
+    ir_type index = {.dtype = IR_I64, .rank = 1, .dim = {row.dim[row.rank - 1]}};
+    ir_id first = grad_op2(b, IR_EQ, ir_emit(b, IR_IOTA, index, NULL, 0), ir_emit_i64(b, 0));
+    ir_id v = grad_select(b, first, ct, grad_number(b, ct, 0));
+    return grad_full(b, v, &row);
+}
+
+/* v in the shape of a slot */
+static ir_id stretched(ir_builder *b, const grad_states *s, ir_id v) { return grad_full(b, v, widest(s)); }
 
 static ir_id zero(ir_builder *b, ir_type t) { return ir_emit_const(b, in_space(t, IR_UNIFORM), (ir_scalar_value){0}); }
 
@@ -151,7 +184,7 @@ static void step_back(ir_builder *b, const grad_states *s, const bool *carried) 
         sides[k] = grad_cast(b, type_of(s, k % n)->dtype, a[2 * n + k]);
     for (size_t i = 0; i < n; i++)
         x[i] = carried[i] ? a[i] : 0;
-    grad_join u = grad_join_of(s, b, sides);
+    grad_join u = grad_join_of(s, b, sides, wide_of(s));
     const ir_id *ct = grad_join_back(&u, x);
     for (size_t k = 0; k < 2 * n; k++) {
         ir_type t = in_space(slot_type(s, k), IR_EDGE);
@@ -167,11 +200,11 @@ static ir_id *scan_back(ir_builder *b, const grad_states *s, const ir_id *before
     ir_id *args = base_arena_new_array(s->scratch, ir_id, 4 * n), *out = base_arena_new_array(s->scratch, ir_id, n),
           *none = base_arena_new_array(s->scratch, ir_id, 2 * n);
     for (size_t k = 0; k < 2 * n; k++) {
-        ir_type t = slot_type(s, k), row = in_space(t, IR_ROW);
+        ir_type t = slot_type(s, k);
         bool given = k < n && carried[k] && ct[k];
         none[k] = zero(b, t);
-        args[k] = given ? grad_full(b, ct[k], &row) : none[k];
-        args[2 * n + k] = grad_cast(b, t.dtype, k < n ? before[k] : lifted(s, k - n));
+        args[k] = given ? begin_with(b, s, k, ct[k]) : none[k];
+        args[2 * n + k] = stretched(b, s, grad_cast(b, t.dtype, k < n ? before[k] : lifted(s, k - n)));
     }
     ir_id id = scan(b, args, 4 * n, true);
     ir_builder inner = *b;
@@ -183,6 +216,13 @@ static ir_id *scan_back(ir_builder *b, const grad_states *s, const ir_id *before
     return out;
 }
 
+/* What reaches the copies of a state without axes, together. */
+static ir_id of_one(ir_builder *b, const grad_states *s, size_t i, ir_id v) {
+    if (!wide_of(s) || type_of(s, i)->rank)
+        return v;
+    return grad_fold_sum(b, grad_full(b, v, widest(s)), ((uint64_t)1 << widest(s)->rank) - 1);
+}
+
 void grad_steps_rule(grad_sink *k, const grad_states *s, const ir_id *ct) {
     bool any;
     const bool *carried = carried_by(s, ct, &any);
@@ -191,12 +231,12 @@ void grad_steps_rule(grad_sink *k, const grad_states *s, const ir_id *ct) {
     ir_id *before = scan_forward(k->b, s), *behind = scan_back(k->b, s, before, ct, carried);
     ir_id *sides = base_arena_new_array(s->scratch, ir_id, 2 * s->n);
     for (size_t i = 0; i < s->n; i++) {
-        sides[i] = before[i];
-        sides[s->n + i] = lifted(s, i);
+        sides[i] = stretched(k->b, s, before[i]);
+        sides[s->n + i] = stretched(k->b, s, lifted(s, i));
     }
-    grad_join u = grad_join_of(s, k->b, sides);
+    grad_join u = grad_join_of(s, k->b, sides, wide_of(s));
     const ir_id *into = grad_join_back(&u, behind);
     for (size_t i = 0; i < s->n; i++)
         if (into[s->n + i] && s->way[i] != GRAD_ALONE && k->wanted(k->user, lifted(s, i)))
-            k->add(k->user, lifted(s, i), ir_at(s->f, s->id), into[s->n + i]);
+            k->add(k->user, lifted(s, i), ir_at(s->f, s->id), of_one(k->b, s, i, into[s->n + i]));
 }

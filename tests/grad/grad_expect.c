@@ -233,7 +233,7 @@ static void refusals(void) {
     refused("p: f32[F] = 1, q: f32[F] = 0, r: f32[F] = 0", "(x, y, y)", "(a.p * b.p + a.q * b.r + a.r * b.q, a.p * b.q + a.q * b.p + a.r * b.r, a.p * b.r + a.q * b.q + a.r * b.p)",
             "p", "has more than two states that need one another");
     refused("s: f32[17] = 1, t: f32[17] = 0", "(y, sum(x) * y)", "(a.s * b.s, a.t * b.s + b.t)", "sum(t)", "has states of features");
-    refused("s: f32 = 1, t: f32[2] = 0", "(y, sum(x) * y)", "(a.s * b.s, a.t * b.s + b.t)", "sum(t)", "has states of different shapes");
+    refused("s: f32[1, 2] = 1, t: f32[2] = 0", "(y, sum(x) * y)", "(a.s * a.s * b.s, a.t * b.t * b.t)", "sum(t) + sum(s)", "has states of different shapes");
 }
 
 /* States of which several follow the same edges only by chance, or in no order that would do. */
