@@ -113,8 +113,24 @@ def _number(item, n, axis):
     return i % n
 
 
+def _shaped(x, shape):
+    return Tensor._take(_tensors.make("tiga_tensor_reshape", x._handle, len(shape), _tensors.sizes(shape)))
+
+
+def _plain(x, sizes, index):
+    """One slice or number, of the first axis: what is written most."""
+    n = sizes[0]
+    if type(index) is int:
+        return _shaped(_slice(x, 0, _number(index, n, 0), 1, 1), sizes[1:])
+    begin, stop, step = index.indices(n)
+    count = len(range(begin, stop, step))
+    return x if (begin, count, step) == (0, n, 1) else _slice(x, 0, begin if count else 0, count, step)
+
+
 def take_index(x, index):
     """x[index]"""
+    if (type(index) is slice or type(index) is int) and x.ndim:
+        return _plain(x, x.shape, index)
     sizes, axis, shape, changed = x.shape, 0, [], False
     chosen = []  # (numbers, axis, place in shape)
     places = []  # in the index, of all that chooses
@@ -143,7 +159,7 @@ def take_index(x, index):
                 changed = True
                 axis += 1
     if changed:
-        x = x.reshape(tuple(shape))
+        x = _shaped(x, shape)
     if not chosen:
         return x
     together = places[-1] - places[0] == len(places) - 1
