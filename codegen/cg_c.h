@@ -68,8 +68,8 @@ typedef struct cg_loop {
     bool *field_used;
     const char **dim; /* names of dimensions, by symbol */
     bool *dim_used;
-    const char *offsets, *sources, *edge_of, *args, *row_begin, *row_end, *n_rows, *edge_end, *scratch, *wide;
-    bool uses_offsets, uses_sources, uses_edge_of, uses_n_rows, uses_edge_end, failed;
+    const char *offsets, *sources, *edge_of, *args, *row_begin, *row_end, *n_rows, *edge_end, *ask_at, *scratch, *wide;
+    bool uses_offsets, uses_sources, uses_edge_of, uses_n_rows, uses_edge_end, uses_ask_at, failed;
     /* the tile that encloses what is written now */
     ir_id tile_arg; /* its width argument; 0 outside */
     int64_t tile_width; /* constant, or 0 when known at run time only */
@@ -84,6 +84,8 @@ typedef struct cg_loop {
     ir_id *scratch_vars; /* arrays in scratch memory, in order */
     const char **scratch_names; /* of their offsets */
     size_t n_scratch, cap_scratch;
+    const char **steps; /* work for a step, of those numbers of steps in a piece that depend on dimensions */
+    size_t n_steps, cap_steps;
 } cg_loop;
 
 /* cg_uses.c */
@@ -99,7 +101,19 @@ void cg_set_value(cg_loop *c, ir_id id, const char *ctype, const char *expr, boo
 void cg_expression(cg_loop *c, ir_id id);
 void cg_assign(cg_loop *c, const char *place, const char *value);
 void cg_edge_bounds(cg_loop *c, const ir_op *op, const char **begin, const char **end);
-void cg_prefetch(cg_loop *c, ir_id edges, const char *e);
+void cg_prefetch(cg_loop *c, ir_id edges, const char *e, const char *steps);
+
+/* cg_pieces.c: loops, long ones in pieces between which the caller is asked whether to give up */
+/* How many steps, of `width` iterations each, are a piece: a number or a name; NULL: the loop stays whole. */
+const char *cg_piece_steps(cg_loop *c, ir_id loop, int64_t width);
+void cg_steps_lines(const cg_loop *c, cg_text *w); /* declares those names */
+void cg_give_up(cg_loop *c, const char *when); /* returns if the caller says so; when: rarely true, or NULL */
+/* Over single steps from a `head` that declares i; pragma: a macro in front, or NULL. */
+void cg_open_steps(cg_loop *c, const char *pragma, const char *i, const char *head, const char *end, const char *steps);
+void cg_close_steps(cg_loop *c, const char *i, const char *end, const char *steps);
+/* While there are `width` elements from i on: one step. */
+void cg_open_vectors(cg_loop *c, const char *i, const char *end, int64_t width, const char *steps);
+void cg_close_vectors(cg_loop *c, const char *i, const char *end, int64_t width, const char *steps);
 
 /* cg_place.c: arrays and variables, and the text of their elements */
 const char *cg_dim_text(cg_loop *c, ir_dim d);

@@ -453,18 +453,19 @@ static void unrolled(cg_loop *c, const ir_op *loop, const cg_piece *list, size_t
     }
 }
 
-static void plain_lanes(cg_loop *c, const ir_op *loop) {
+static void plain_lanes(cg_loop *c, ir_id id) {
+    const ir_op *loop = ir_at(c->f, id);
+    const char *steps = cg_piece_steps(c, id, 1);
     size_t mark = cg_names_mark(&c->names);
     const char *base = loop->n_args > 1 ? c->text[loop->args[1]] : "0", *n = c->text[loop->args[0]];
     bool based = strcmp(base, "0") != 0;
     const char *l = cg_name(&c->names, based ? "l" : "k");
-    if (c->tile_arg && !c->tile_width && c->tile_capacity <= 16)
-        cg_line(&c->w, "TIGA_SHORT_LOOP");
-    cg_open(&c->w, "for (int64_t %s = 0; %s < %s; ++%s)", l, l, n, l);
+    const char *pragma = c->tile_arg && !c->tile_width && c->tile_capacity <= 16 ? "TIGA_SHORT_LOOP" : NULL;
+    cg_open_steps(c, pragma, l, base_arena_printf(c->arena, "int64_t %s = 0", l), n, steps);
     bind(c, loop, 0, based ? base_arena_printf(c->arena, "(%s + %s)", base, l) : l);
     bind(c, loop, 1, l);
     cg_region(c, loop->region);
-    cg_close(&c->w, "");
+    cg_close_steps(c, l, n, steps);
     cg_names_release(&c->names, mark);
 }
 
@@ -507,9 +508,11 @@ static void partials_from_vectors(cg_loop *c, const ir_op *loop) {
 }
 
 /* An open number of lanes: whole vectors, then one by one. */
-static void strips(cg_loop *c, const ir_op *loop) {
+static void strips(cg_loop *c, ir_id id) {
+    const ir_op *loop = ir_at(c->f, id);
     const char *base = loop->n_args > 1 ? c->text[loop->args[1]] : "0", *n = c->text[loop->args[0]];
     int64_t width = width_of(loop);
+    const char *steps = cg_piece_steps(c, id, width);
     size_t mark = cg_names_mark(&c->names);
     cg_open(&c->w, "%s", "");
     const char *l = cg_name(&c->names, "k");
@@ -518,11 +521,11 @@ static void strips(cg_loop *c, const ir_op *loop) {
     bind(c, loop, 1, l);
     if (width == IR_N_PARTIALS)
         partials_to_vectors(c, loop);
-    cg_open(&c->w, "for (; %s + %lld <= %s; %s += %lld)", l, (long long)width, n, l, (long long)width);
+    cg_open_vectors(c, l, n, width, steps);
     c->lanes = (int)width;
     c->lane_offset = -1;
     body(c, loop);
-    cg_close(&c->w, "");
+    cg_close_vectors(c, l, n, width, steps);
     partials_from_vectors(c, loop);
     cg_open(&c->w, "for (; %s < %s; ++%s)", l, n, l);
     body(c, loop);
@@ -537,7 +540,7 @@ void cg_lanes(cg_loop *c, ir_id id) {
     cg_piece *list;
     bool open_rest = loop->args[0] == c->tile_arg && c->tile_arg && !c->tile_width;
     if (open_rest || !cg_vectorizable(c, id)) {
-        plain_lanes(c, loop);
+        plain_lanes(c, id);
         return;
     }
     bool known = cg_constant(c, loop->args[0], &n);
@@ -545,7 +548,7 @@ void cg_lanes(cg_loop *c, ir_id id) {
     if (n_pieces)
         unrolled(c, loop, list, n_pieces);
     else if (!known || n > 0)
-        strips(c, loop);
+        strips(c, id);
 }
 
 /* ---- sixteen edges at a time ------------------------------------------------------------------------------------- */
@@ -556,7 +559,7 @@ static void ahead_of_sixteen(cg_loop *c, ir_id id, const char *e) {
     size_t mark = cg_names_mark(&c->names);
     const char *n = cg_name(&c->names, "n");
     cg_open(&c->w, "for (int %s = 0; %s < 16; ++%s)", n, n, n);
-    cg_prefetch(c, id, base_arena_printf(c->arena, "%s + %s", e, n));
+    cg_prefetch(c, id, base_arena_printf(c->arena, "%s + %s", e, n), NULL);
     cg_close(&c->w, "");
     cg_names_release(&c->names, mark);
 }
@@ -578,12 +581,13 @@ void cg_sixteen(cg_loop *c, ir_id id) {
         bind(c, loop, 1, e);
     cg_open(&c->w, "if (%s + 16 <= %s)", e, last);
     partials_to_vectors(c, loop);
-    cg_open(&c->w, "for (; %s + 16 <= %s; %s += 16)", e, last, e);
+    const char *steps = cg_piece_steps(c, id, 16);
+    cg_open_vectors(c, e, last, 16, steps);
     ahead_of_sixteen(c, id, e);
     c->lanes = 16;
     c->lane_offset = -1;
     body(c, loop);
-    cg_close(&c->w, "");
+    cg_close_vectors(c, e, last, 16, steps);
     partials_from_vectors(c, loop);
     cg_close(&c->w, "");
     const char *n = cg_name(&c->names, "n");
@@ -659,7 +663,8 @@ static void constant_tiles(cg_loop *c, const ir_op *op, int64_t n, int64_t width
     cg_close(&c->w, "");
 }
 
-static void open_tiles(cg_loop *c, const ir_op *op, int64_t width) {
+static void open_tiles(cg_loop *c, ir_id id, int64_t width) {
+    const ir_op *op = ir_at(c->f, id);
     int64_t vector = vector_inside(c, op->region);
     const char *n = c->text[op->args[0]];
     size_t mark = cg_names_mark(&c->names);
@@ -670,14 +675,18 @@ static void open_tiles(cg_loop *c, const ir_op *op, int64_t width) {
     int64_t before = 0;
     for (int64_t step = width; vector && step >= vector; step = step / 2 > vector ? step / 2 : vector) {
         bool once = before && before <= 2 * step;
+        const char *steps = step == width ? cg_piece_steps(c, id, 1) : NULL;
         if (once)
             cg_open(&c->w, "if (%s + %lld <= %s)", k0, (long long)step, n);
         else
-            cg_open(&c->w, "for (; %s + %lld <= %s; %s += %lld)", k0, (long long)step, n, k0, (long long)step);
+            cg_open_vectors(c, k0, n, step, steps);
         tile_copy(c, op, k0, NULL, step, step);
         if (once)
             cg_line(&c->w, "%s += %lld;", k0, (long long)step);
-        cg_close(&c->w, "");
+        if (once)
+            cg_close(&c->w, "");
+        else
+            cg_close_vectors(c, k0, n, step, steps);
         if (step == vector)
             break;
         before = step;
@@ -703,7 +712,7 @@ void cg_tiles(cg_loop *c, ir_id id) {
     const ir_op *op = ir_at(c->f, id);
     int64_t width = ir_int(op, IR_ATTR_WIDTH, 1), n;
     if (!cg_constant(c, op->args[0], &n))
-        open_tiles(c, op, width);
+        open_tiles(c, id, width);
     else if (n > 0)
         constant_tiles(c, op, n, width);
 }

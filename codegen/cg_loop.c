@@ -22,6 +22,7 @@ static void take_names(cg_loop *c) {
     c->row_end = cg_name(&c->names, "row_end");
     c->n_rows = cg_name(&c->names, "n_rows");
     c->edge_end = cg_name(&c->names, "edge_end");
+    c->ask_at = cg_name(&c->names, "ask_at");
     c->scratch = cg_name(&c->names, "scratch");
     size_t n = c->twin ? c->twin->n_numbers : 0;
     c->number = base_arena_new_array(c->arena, const char *, n + 1);
@@ -61,6 +62,8 @@ static void unpack(cg_loop *c, cg_text *w) {
     }
     if (c->uses_edge_end)
         cg_line(w, "const int64_t %s = %s[%s];", c->edge_end, c->offsets, c->row_end);
+    if (c->uses_ask_at)
+        cg_line(w, "int64_t %s = %s;", c->ask_at, c->edge_end);
     if (c->n_scratch)
         cg_line(w, "char *const %s = (char *)%s->scratch;", c->scratch, a);
     if (c->n_scratch)
@@ -115,6 +118,7 @@ static void emit_function(cg_loop *c, const base_str *body, cg_text *w) {
             cg_symbol(c->m, c->f->name), bits, c->args, c->row_begin, c->row_end);
     size_t before = w->out->len;
     unpack(c, w);
+    cg_steps_lines(c, w);
     if (w->out->len == before)
         cg_line(w, "(void)%s;", c->args);
     if (!has_rows(c))

@@ -138,8 +138,9 @@ static void emit_range(const ir_module *m, ir_func *loop, const cg_twin *twin, c
     cg_line(w, "void *const tiga_buffers[] = {%s};", base_str_text(list));
     if (twin->n_numbers)
         cg_line(w, "static const double tiga_numbers[] = {%s};", cg_twin_numbers(twin, arena));
-    cg_line(w, "const tiga_launch_args tiga_args = {*%s, %s->n_dst, tiga_dims, tiga_buffers, %s, NULL, %s};", p.graph,
-            p.graph, facts->needs_scratch ? p.scratch : "NULL", twin->n_numbers ? "tiga_numbers" : "NULL");
+    cg_line(w,
+            "const tiga_launch_args tiga_args = {*%s, %s->n_dst, tiga_dims, tiga_buffers, %s, NULL, %s, NULL, NULL};",
+            p.graph, p.graph, facts->needs_scratch ? p.scratch : "NULL", twin->n_numbers ? "tiga_numbers" : "NULL");
     if (facts->either) {
         cg_line(w, "%s_rows_any(&tiga_args, %s, %s);", s, p.row_begin, p.row_end);
         cg_close(w, "\n");

@@ -194,19 +194,20 @@ static void bind_arg(cg_loop *c, const ir_op *loop, int64_t index, const char *t
 
 static void counted(cg_loop *c, ir_id id, const char *want, const char *from, const char *to) {
     const ir_op *op = ir_at(c->f, id);
+    const char *steps = cg_piece_steps(c, id, 1);
     size_t mark = cg_names_mark(&c->names);
-    const char *i = cg_name(&c->names, want);
-    if (strcspn(to, "( ") == strlen(to)) {
-        cg_open(&c->w, "for (int64_t %s = %s; %s < %s; ++%s)", i, cg_bare(c->arena, from), i, to, i);
-    } else {
-        const char *end = cg_name(&c->names, base_arena_printf(c->arena, "%s_end", want));
-        cg_open(&c->w, "for (int64_t %s = %s, %s = %s; %s < %s; ++%s)", i, from, end, to, i, end, i);
+    const char *i = cg_name(&c->names, want), *end = to;
+    const char *head = base_arena_printf(c->arena, "int64_t %s = %s", i, cg_bare(c->arena, from));
+    if (strcspn(to, "( ") != strlen(to)) {
+        end = cg_name(&c->names, base_arena_printf(c->arena, "%s_end", want));
+        head = base_arena_printf(c->arena, "int64_t %s = %s, %s = %s", i, from, end, to);
     }
+    cg_open_steps(c, NULL, i, head, end, steps);
     bind_arg(c, op, 0, i);
     if (op->code == IR_RANGE)
         bind_arg(c, op, 1, strcmp(from, "0") ? base_arena_printf(c->arena, "(%s - %s)", i, from) : i);
     cg_region(c, op->region);
-    cg_close(&c->w, "");
+    cg_close_steps(c, i, end, steps);
     cg_names_release(&c->names, mark);
 }
 
@@ -215,35 +216,6 @@ void cg_edge_bounds(cg_loop *c, const ir_op *op, const char **begin, const char 
     c->uses_offsets = true;
     *begin = base_arena_printf(c->arena, "%s[%s]", c->offsets, i);
     *end = base_arena_printf(c->arena, "%s[%s + 1]", c->offsets, i);
-}
-
-static void edges(cg_loop *c, ir_id id) {
-    const ir_op *op = ir_at(c->f, id);
-    const char *begin, *end;
-    cg_edge_bounds(c, op, &begin, &end);
-    ir_id lane = cg_region_arg(c, op, 2), src = cg_region_arg(c, op, 1);
-    if (lane) {
-        const char *first = cg_name(&c->names, "e_first");
-        cg_line(&c->w, "const int64_t %s = %s;", first, begin);
-        begin = first;
-    }
-    size_t mark = cg_names_mark(&c->names); /* e_first stays taken: it is declared outside of the loop */
-    const char *e = cg_name(&c->names, "e"), *last = cg_name(&c->names, "e_end");
-    cg_line(&c->w, "TIGA_NO_UNROLL");
-    cg_open(&c->w, "for (int64_t %s = %s, %s = %s; %s < %s; ++%s)", e, begin, last, end, e, last, e);
-    bind_arg(c, op, 0, e);
-    if (lane)
-        c->text[lane] = base_arena_printf(c->arena, "(%s - %s)", e, begin);
-    cg_prefetch(c, id, e);
-    if (src) {
-        const char *j = cg_name(&c->names, "j");
-        c->uses_sources = true;
-        cg_line(&c->w, "const int64_t %s = %s;", j, cg_source(c, e));
-        c->text[src] = j;
-    }
-    cg_region(c, op->region);
-    cg_close(&c->w, "");
-    cg_names_release(&c->names, mark);
 }
 
 /* ---- prefetch ---------------------------------------------------------------------------------------------------- */
@@ -342,22 +314,29 @@ static void fetch_all(cg_loop *c, ir_id id, const ir_op *const *found, size_t n,
         fetch_lines(c, id, found[i], ahead);
 }
 
+static bool prefetches(const cg_loop *c, ir_id id) {
+    const ir_op *op = ir_at(c->f, id), *found[MAX_FETCHES];
+    size_t n = 0;
+    if (ir_int(op, IR_ATTR_PREFETCH, 0) > 0 && cg_region_arg(c, op, 1))
+        find_fetches(c, op->region, id, false, found, &n);
+    return n > 0;
+}
+
 /* Asks for what the edge `prefetch` places ahead will read at its source, and under its own number on a transposed walk.
- * That edge may belong to a later row of the chunk. */
-void cg_prefetch(cg_loop *c, ir_id id, const char *e) {
+ * That edge may belong to a later row of the chunk.  steps: the pieces of a walk that is long end where `ask_at` says, which
+ * costs the others nothing. */
+void cg_prefetch(cg_loop *c, ir_id id, const char *e, const char *steps) {
     const ir_op *op = ir_at(c->f, id), *sources[MAX_FETCHES], *edges[MAX_FETCHES];
     int64_t distance = ir_int(op, IR_ATTR_PREFETCH, 0);
     size_t n_sources = 0, n_edges = 0;
-    if (distance <= 0 || !cg_region_arg(c, op, 1))
+    if (!prefetches(c, id))
         return;
     find_fetches(c, op->region, id, false, sources, &n_sources);
     find_fetches(c, op->region, id, true, edges, &n_edges);
-    if (!n_sources)
-        return;
     c->uses_edge_end = c->uses_offsets = c->uses_sources = true;
     size_t mark = cg_names_mark(&c->names);
     const char *ahead = cg_name(&c->names, "ahead");
-    cg_open(&c->w, "if (%s + %lld < %s)", e, (long long)distance, c->edge_end);
+    cg_open(&c->w, "if (%s + %lld < %s)", e, (long long)distance, steps ? c->ask_at : c->edge_end);
     cg_line(&c->w, "const int64_t %s = %s;", ahead,
             cg_source(c, base_arena_printf(c->arena, "%s + %lld", e, (long long)distance)));
     fetch_all(c, id, sources, n_sources, ahead);
@@ -368,6 +347,48 @@ void cg_prefetch(cg_loop *c, ir_id id, const char *e) {
         fetch_all(c, id, edges, n_edges, edge);
     }
     cg_close(&c->w, "");
+    if (steps) {
+        cg_open(&c->w, "else if (TIGA_RARELY(%s < %s))", c->ask_at, c->edge_end);
+        cg_give_up(c, NULL);
+        cg_line(&c->w, "%s = TIGA_PIECE(%s + %lld, %s, 1, %s);", c->ask_at, e, (long long)distance, c->edge_end, steps);
+        cg_close(&c->w, "");
+    }
+    cg_names_release(&c->names, mark);
+}
+
+/* ---- walks ------------------------------------------------------------------------------------------------------- */
+static void edges(cg_loop *c, ir_id id) {
+    const ir_op *op = ir_at(c->f, id);
+    const char *begin, *end;
+    cg_edge_bounds(c, op, &begin, &end);
+    ir_id lane = cg_region_arg(c, op, 2), src = cg_region_arg(c, op, 1);
+    if (lane) {
+        const char *first = cg_name(&c->names, "e_first");
+        cg_line(&c->w, "const int64_t %s = %s;", first, begin);
+        begin = first;
+    }
+    size_t mark = cg_names_mark(&c->names); /* e_first stays taken: it is declared outside of the loop */
+    const char *e = cg_name(&c->names, "e"), *last = cg_name(&c->names, "e_end");
+    const char *steps = cg_piece_steps(c, id, 1), *asks = prefetches(c, id) ? steps : NULL;
+    const char *head = base_arena_printf(c->arena, "int64_t %s = %s, %s = %s", e, begin, last, end);
+    if (asks) {
+        c->uses_ask_at = true;
+        cg_line(&c->w, "if (TIGA_RARELY(%s - %s > TIGA_AT_MOST(%s)))", end, begin, steps);
+        cg_line(&c->w, "    %s = %s + %s;", c->ask_at, begin, steps);
+    }
+    cg_open_steps(c, "TIGA_NO_UNROLL", e, head, last, asks ? NULL : steps);
+    bind_arg(c, op, 0, e);
+    if (lane)
+        c->text[lane] = base_arena_printf(c->arena, "(%s - %s)", e, begin);
+    cg_prefetch(c, id, e, asks);
+    if (src) {
+        const char *j = cg_name(&c->names, "j");
+        c->uses_sources = true;
+        cg_line(&c->w, "const int64_t %s = %s;", j, cg_source(c, e));
+        c->text[src] = j;
+    }
+    cg_region(c, op->region);
+    cg_close_steps(c, e, last, asks ? NULL : steps);
     cg_names_release(&c->names, mark);
 }
 

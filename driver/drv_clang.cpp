@@ -140,6 +140,8 @@ class compiler {
         llvm::LLVMContext context;
         to_module action(&context, stop);
         clang.getCodeGenOpts().DisableLLVMPasses = true; // emit() runs them
+        clang.getCodeGenOpts().DisableLifetimeMarkers =
+            true; // with them, a return out of a loop is a switch at every level
         if (!run(action))
             return explain();
         std::unique_ptr<llvm::Module> m = action.takeModule();

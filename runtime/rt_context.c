@@ -111,9 +111,10 @@ void rt_begin(tiga_context *ctx) {
     }
 }
 
+enum { FREE_POLLS = 4, POLL_NS = 50 * 1000 * 1000 };
+
 /* Calls of a few tasks do not even read the clock. */
 static void ask_host(tiga_context *ctx) {
-    enum { FREE_POLLS = 4, POLL_NS = 50 * 1000 * 1000 };
     if (ctx->polls < FREE_POLLS && ++ctx->polls < FREE_POLLS)
         return;
     struct timespec t;
@@ -133,6 +134,12 @@ bool rt_interrupted(tiga_context *ctx) {
     if (ctx->poll && pthread_equal(ctx->caller, pthread_self()))
         ask_host(ctx);
     return atomic_load_explicit(&ctx->interrupted, memory_order_relaxed);
+}
+
+bool rt_interrupted_within(tiga_context *ctx) {
+    if (ctx->poll && pthread_equal(ctx->caller, pthread_self()))
+        ctx->polls = FREE_POLLS;
+    return rt_interrupted(ctx);
 }
 
 tiga_status rt_fail(tiga_context *ctx, tiga_status status, const char *fmt, ...) {

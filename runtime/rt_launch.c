@@ -6,9 +6,12 @@
  *
  * Whether threads are worth it: large launches always; a small one runs its first chunk here and is timed, and only
  * when the rest would take longer than starting threads does, they get it.  A chunk that took long is not believed before
- * a second one did: this thread may have lost its processor meanwhile. */
+ * a second one did: this thread may have lost its processor meanwhile.
+ *
+ * Interruption is asked for between chunks, and by kernels between the pieces of loops that may be long. */
 #include "runtime/runtime.h"
 
+#include <stdatomic.h>
 #include <time.h>
 
 enum { ROW_COST = 4, CHUNKS_PER_THREAD = 16, SCRATCH_ALIGN = 64 };
@@ -21,6 +24,8 @@ typedef struct job {
     char *scratch;
     int64_t scratch_each;
     int64_t first; /* chunk that task 0 stands for */
+    tiga_context *ctx;
+    atomic_bool gave_up; /* a unit was left unfinished */
 } job;
 
 /* Cost of all units before u. */
@@ -44,14 +49,25 @@ static int64_t chunk_begin(const job *j, int64_t k) {
     return low;
 }
 
-static void run_units(const job *j, int64_t begin, int64_t end, int thread) {
+/* A kernel asks between the pieces of a long loop. */
+static int32_t give_up(void *user) {
+    job *j = user;
+    if (!rt_interrupted_within(j->ctx))
+        return 0;
+    atomic_store_explicit(&j->gave_up, true, memory_order_relaxed);
+    return 1;
+}
+
+static void run_units(job *j, int64_t begin, int64_t end, int thread) {
     if (begin == end)
         return;
     tiga_launch_args args = {.n_rows = j->l->n_rows,
                              .dims = j->l->dims,
                              .buffers = j->l->buffers,
                              .edge_of = j->l->edge_of,
-                             .numbers = j->l->code->numbers};
+                             .numbers = j->l->code->numbers,
+                             .give_up = give_up,
+                             .user = j};
     if (j->l->graph)
         args.graph = *j->l->graph;
     args.scratch = j->scratch ? j->scratch + thread * j->scratch_each : NULL;
@@ -59,7 +75,7 @@ static void run_units(const job *j, int64_t begin, int64_t end, int thread) {
 }
 
 static void chunk_task(void *arg, int64_t task, int thread) {
-    const job *j = arg;
+    job *j = arg;
     int64_t k = j->first + task;
     run_units(j, chunk_begin(j, k), chunk_begin(j, k + 1), thread);
 }
@@ -133,7 +149,7 @@ static void plan_chunks(job *j, double bytes, int threads) {
 
 tiga_status rt_launch_run(tiga_context *ctx, const rt_launch *l) {
     const tiga_kernel_code *code = l->code;
-    job j = {.l = l, .fn = l->graph && l->graph->source_bits == 64 ? code->rows64 : code->rows32};
+    job j = {.l = l, .ctx = ctx, .fn = l->graph && l->graph->source_bits == 64 ? code->rows64 : code->rows32};
     if (l->n_rows <= 0)
         return TIGA_OK;
     if (!j.fn || code->rows_per_unit < 1)
@@ -146,7 +162,7 @@ tiga_status rt_launch_run(tiga_context *ctx, const rt_launch *l) {
     tiga_status status = take_scratch(ctx, &j, &threads);
     if (status != TIGA_OK)
         return status;
-    if (!run_chunks(ctx, &j, bytes, threads))
+    if (!run_chunks(ctx, &j, bytes, threads) || atomic_load(&j.gave_up))
         status = rt_fail(ctx, TIGA_E_INTERRUPTED, "%s: interrupted", code->name);
     if (j.scratch)
         rt_account_give(ctx, threads * j.scratch_each);

@@ -46,6 +46,7 @@ struct tiga_context {
 /* Keeps the text when it is the first since the last clear; returns `status` either way.  ctx may be NULL. */
 tiga_status rt_fail(tiga_context *ctx, tiga_status status, const char *fmt, ...) BASE_PRINTF(3, 4);
 bool rt_interrupted(tiga_context *ctx);
+bool rt_interrupted_within(tiga_context *ctx); /* of work that is known to be long: asks the host at once */
 void rt_begin(tiga_context *ctx); /* of every public call that can be interrupted: forgets earlier interruptions */
 
 /* ---- rt_account.c: bytes by tier, checked before they are allocated; and what calls have of them ------------------ */

@@ -97,6 +97,9 @@ typedef struct tiga_launch_args {
     void *scratch;         /* scratch_bytes(dims) bytes for this thread, 64-byte aligned; NULL when 0 */
     const int64_t *edge_of; /* [n_edges] when `graph` is a transposed relation: the edge of the graph that each is */
     const double *numbers; /* those of tiga_kernel_code */
+    /* asked between pieces of long loops, when not NULL: anything but 0 is to return at once, results unfinished */
+    int32_t (*give_up)(void *user);
+    void *user;
 } tiga_launch_args;
 
 /* Computes units row_begin .. row_end-1.  Allocates nothing, starts no threads, touches only its arguments. */
@@ -117,9 +120,9 @@ typedef struct tiga_kernel_code {
 /* A dimension of an array: a constant >= 0, or -1 - i for dims[i] of the function it belongs to. */
 typedef struct tiga_field_info {
     const char *name;
-    int32_t at;    /* TIGA_AT_* */
+    int32_t at; /* TIGA_AT_* */
     int32_t dtype; /* TIGA_BOOL .. */
-    int32_t rank;  /* feature axes, without the axis that `at` stands for */
+    int32_t rank; /* feature axes, without the axis that `at` stands for */
     int32_t graph; /* programs: index of the parameter that is the graph of `at`; -1 otherwise */
     int64_t shape[6];
     const char *text; /* as declared, "src x: f32[F]" */
@@ -210,6 +213,22 @@ typedef struct tiga_module_info {
 #else
 #define TIGA_RESTRICT restrict
 #endif
+/* Long loops are run in pieces of so many steps, `width` elements each.  Between them: does the caller not want the
+ * result any more? */
+#define TIGA_STEPS(work) ((int64_t)(1048576.0 / (16.0 + work)) + 1)
+#if defined(TIGA_SHORT_PIECES)
+#define TIGA_AT_MOST(steps) ((void)(steps), 1)
+#else
+#define TIGA_AT_MOST(steps) (steps)
+#endif
+#define TIGA_PIECE(i, end, width, steps) \
+    ((end) - (i) > (width) * TIGA_AT_MOST(steps) ? (i) + (width) * TIGA_AT_MOST(steps) : (end))
+#if defined(__GNUC__)
+#define TIGA_RARELY(condition) __builtin_expect(condition, 0)
+#else
+#define TIGA_RARELY(condition) (condition)
+#endif
+#define TIGA_GIVE_UP(args) ((args)->give_up && (args)->give_up((args)->user))
 #if defined(_WIN32)
 #define TIGA_EXPORT __declspec(dllexport)
 #elif defined(__GNUC__)
@@ -403,95 +422,135 @@ static void weighted_sum_rows32(const tiga_launch_args *args, int64_t row_begin,
     const float *TIGA_RESTRICT bias = (const float *)args->buffers[2];
     float *TIGA_RESTRICT out = (float *)args->buffers[3];
     const int64_t edge_end = offsets[row_end];
-    for (int64_t i = row_begin; i < row_end; ++i) {
-        {
-            int64_t k0 = 0;
-            for (; k0 + 64 <= F; k0 += 64) {
-                tiga_f32x16 sum_0 = tiga_splat_f32x16(0.0f);
-                tiga_f32x16 sum_16 = tiga_splat_f32x16(0.0f);
-                tiga_f32x16 sum_32 = tiga_splat_f32x16(0.0f);
-                tiga_f32x16 sum_48 = tiga_splat_f32x16(0.0f);
-                TIGA_NO_UNROLL
-                for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
-                    if (e + 8 < edge_end) {
-                        const int64_t ahead = sources[e + 8];
-                        TIGA_PREFETCH(&x[ahead * F + k0]);
-                        TIGA_PREFETCH(&x[ahead * F + k0 + 16]);
-                        TIGA_PREFETCH(&x[ahead * F + k0 + 32]);
-                        TIGA_PREFETCH(&x[ahead * F + k0 + 48]);
+    int64_t ask_at = edge_end;
+    const int64_t tiga_steps_0 = TIGA_STEPS((2 + (((double)F) * (0.015625) + 1) * (1335)) * (1));
+    for (int64_t i = row_begin; i < row_end;) {
+        const int64_t i_stop = TIGA_PIECE(i, row_end, 1, tiga_steps_0);
+        for (; i < i_stop; ++i) {
+            {
+                int64_t k0 = 0;
+                for (; k0 + 64 <= F;) {
+                    const int64_t k0_stop = TIGA_PIECE(k0, F, 64, 512);
+                    for (; k0 + 64 <= k0_stop; k0 += 64) {
+                        tiga_f32x16 sum_0 = tiga_splat_f32x16(0.0f);
+                        tiga_f32x16 sum_16 = tiga_splat_f32x16(0.0f);
+                        tiga_f32x16 sum_32 = tiga_splat_f32x16(0.0f);
+                        tiga_f32x16 sum_48 = tiga_splat_f32x16(0.0f);
+                        if (TIGA_RARELY(offsets[i + 1] - offsets[i] > TIGA_AT_MOST(8192)))
+                            ask_at = offsets[i] + 8192;
+                        TIGA_NO_UNROLL
+                        for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
+                            if (e + 8 < ask_at) {
+                                const int64_t ahead = sources[e + 8];
+                                TIGA_PREFETCH(&x[ahead * F + k0]);
+                                TIGA_PREFETCH(&x[ahead * F + k0 + 16]);
+                                TIGA_PREFETCH(&x[ahead * F + k0 + 32]);
+                                TIGA_PREFETCH(&x[ahead * F + k0 + 48]);
+                            }
+                            else if (TIGA_RARELY(ask_at < edge_end)) {
+                                if (TIGA_GIVE_UP(args))
+                                    return;
+                                ask_at = TIGA_PIECE(e + 8, edge_end, 1, 8192);
+                            }
+                            const int64_t j = sources[e];
+                            const float w_e = w[e];
+                            sum_0 = tiga_add_f32x16(sum_0, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0])));
+                            sum_16 = tiga_add_f32x16(sum_16, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0 + 16])));
+                            sum_32 = tiga_add_f32x16(sum_32, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0 + 32])));
+                            sum_48 = tiga_add_f32x16(sum_48, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0 + 48])));
+                        }
+                        tiga_store_f32x16(&out[i * F + k0], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0]), sum_0));
+                        tiga_store_f32x16(&out[i * F + k0 + 16], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0 + 16]), sum_16));
+                        tiga_store_f32x16(&out[i * F + k0 + 32], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0 + 32]), sum_32));
+                        tiga_store_f32x16(&out[i * F + k0 + 48], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0 + 48]), sum_48));
                     }
-                    const int64_t j = sources[e];
-                    const float w_e = w[e];
-                    sum_0 = tiga_add_f32x16(sum_0, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0])));
-                    sum_16 = tiga_add_f32x16(sum_16, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0 + 16])));
-                    sum_32 = tiga_add_f32x16(sum_32, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0 + 32])));
-                    sum_48 = tiga_add_f32x16(sum_48, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0 + 48])));
+                    if (TIGA_RARELY(k0 + 64 <= F) && TIGA_GIVE_UP(args))
+                        return;
                 }
-                tiga_store_f32x16(&out[i * F + k0], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0]), sum_0));
-                tiga_store_f32x16(&out[i * F + k0 + 16], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0 + 16]), sum_16));
-                tiga_store_f32x16(&out[i * F + k0 + 32], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0 + 32]), sum_32));
-                tiga_store_f32x16(&out[i * F + k0 + 48], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0 + 48]), sum_48));
-            }
-            if (k0 + 32 <= F) {
-                tiga_f32x16 sum_0 = tiga_splat_f32x16(0.0f);
-                tiga_f32x16 sum_16 = tiga_splat_f32x16(0.0f);
-                TIGA_NO_UNROLL
-                for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
-                    if (e + 8 < edge_end) {
-                        const int64_t ahead = sources[e + 8];
-                        TIGA_PREFETCH(&x[ahead * F + k0]);
-                        TIGA_PREFETCH(&x[ahead * F + k0 + 16]);
+                if (k0 + 32 <= F) {
+                    tiga_f32x16 sum_0 = tiga_splat_f32x16(0.0f);
+                    tiga_f32x16 sum_16 = tiga_splat_f32x16(0.0f);
+                    if (TIGA_RARELY(offsets[i + 1] - offsets[i] > TIGA_AT_MOST(16384)))
+                        ask_at = offsets[i] + 16384;
+                    TIGA_NO_UNROLL
+                    for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
+                        if (e + 8 < ask_at) {
+                            const int64_t ahead = sources[e + 8];
+                            TIGA_PREFETCH(&x[ahead * F + k0]);
+                            TIGA_PREFETCH(&x[ahead * F + k0 + 16]);
+                        }
+                        else if (TIGA_RARELY(ask_at < edge_end)) {
+                            if (TIGA_GIVE_UP(args))
+                                return;
+                            ask_at = TIGA_PIECE(e + 8, edge_end, 1, 16384);
+                        }
+                        const int64_t j = sources[e];
+                        const float w_e = w[e];
+                        sum_0 = tiga_add_f32x16(sum_0, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0])));
+                        sum_16 = tiga_add_f32x16(sum_16, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0 + 16])));
                     }
-                    const int64_t j = sources[e];
-                    const float w_e = w[e];
-                    sum_0 = tiga_add_f32x16(sum_0, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0])));
-                    sum_16 = tiga_add_f32x16(sum_16, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0 + 16])));
+                    tiga_store_f32x16(&out[i * F + k0], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0]), sum_0));
+                    tiga_store_f32x16(&out[i * F + k0 + 16], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0 + 16]), sum_16));
+                    k0 += 32;
                 }
-                tiga_store_f32x16(&out[i * F + k0], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0]), sum_0));
-                tiga_store_f32x16(&out[i * F + k0 + 16], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0 + 16]), sum_16));
-                k0 += 32;
-            }
-            if (k0 + 16 <= F) {
-                tiga_f32x16 sum = tiga_splat_f32x16(0.0f);
-                TIGA_NO_UNROLL
-                for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
-                    if (e + 8 < edge_end) {
-                        const int64_t ahead = sources[e + 8];
-                        TIGA_PREFETCH(&x[ahead * F + k0]);
+                if (k0 + 16 <= F) {
+                    tiga_f32x16 sum = tiga_splat_f32x16(0.0f);
+                    if (TIGA_RARELY(offsets[i + 1] - offsets[i] > TIGA_AT_MOST(32768)))
+                        ask_at = offsets[i] + 32768;
+                    TIGA_NO_UNROLL
+                    for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
+                        if (e + 8 < ask_at) {
+                            const int64_t ahead = sources[e + 8];
+                            TIGA_PREFETCH(&x[ahead * F + k0]);
+                        }
+                        else if (TIGA_RARELY(ask_at < edge_end)) {
+                            if (TIGA_GIVE_UP(args))
+                                return;
+                            ask_at = TIGA_PIECE(e + 8, edge_end, 1, 32768);
+                        }
+                        const int64_t j = sources[e];
+                        const float w_e = w[e];
+                        sum = tiga_add_f32x16(sum, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0])));
                     }
-                    const int64_t j = sources[e];
-                    const float w_e = w[e];
-                    sum = tiga_add_f32x16(sum, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0])));
+                    tiga_store_f32x16(&out[i * F + k0], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0]), sum));
+                    k0 += 16;
                 }
-                tiga_store_f32x16(&out[i * F + k0], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0]), sum));
-                k0 += 16;
-            }
-            if (k0 < F) {
-                const int64_t width = F - k0;
-                float sum[16];
-                TIGA_SHORT_LOOP
-                for (int64_t l = 0; l < width; ++l) {
-                    sum[l] = 0.0f;
-                }
-                TIGA_NO_UNROLL
-                for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
-                    if (e + 8 < edge_end) {
-                        const int64_t ahead = sources[e + 8];
-                        TIGA_PREFETCH(&x[ahead * F + k0]);
-                    }
-                    const int64_t j = sources[e];
-                    const float w_e = w[e];
+                if (k0 < F) {
+                    const int64_t width = F - k0;
+                    float sum[16];
                     TIGA_SHORT_LOOP
                     for (int64_t l = 0; l < width; ++l) {
-                        sum[l] = sum[l] + (w_e * x[j * F + k0 + l]);
+                        sum[l] = 0.0f;
                     }
-                }
-                TIGA_SHORT_LOOP
-                for (int64_t l = 0; l < width; ++l) {
-                    out[i * F + k0 + l] = bias[i * F + k0 + l] + sum[l];
+                    if (TIGA_RARELY(offsets[i + 1] - offsets[i] > TIGA_AT_MOST(8192)))
+                        ask_at = offsets[i] + 8192;
+                    TIGA_NO_UNROLL
+                    for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
+                        if (e + 8 < ask_at) {
+                            const int64_t ahead = sources[e + 8];
+                            TIGA_PREFETCH(&x[ahead * F + k0]);
+                        }
+                        else if (TIGA_RARELY(ask_at < edge_end)) {
+                            if (TIGA_GIVE_UP(args))
+                                return;
+                            ask_at = TIGA_PIECE(e + 8, edge_end, 1, 8192);
+                        }
+                        const int64_t j = sources[e];
+                        const float w_e = w[e];
+                        TIGA_SHORT_LOOP
+                        for (int64_t l = 0; l < width; ++l) {
+                            sum[l] = sum[l] + (w_e * x[j * F + k0 + l]);
+                        }
+                    }
+                    TIGA_SHORT_LOOP
+                    for (int64_t l = 0; l < width; ++l) {
+                        out[i * F + k0 + l] = bias[i * F + k0 + l] + sum[l];
+                    }
                 }
             }
         }
+        if (TIGA_RARELY(i < row_end) && TIGA_GIVE_UP(args))
+            return;
     }
 }
 
@@ -504,95 +563,135 @@ static void weighted_sum_rows64(const tiga_launch_args *args, int64_t row_begin,
     const float *TIGA_RESTRICT bias = (const float *)args->buffers[2];
     float *TIGA_RESTRICT out = (float *)args->buffers[3];
     const int64_t edge_end = offsets[row_end];
-    for (int64_t i = row_begin; i < row_end; ++i) {
-        {
-            int64_t k0 = 0;
-            for (; k0 + 64 <= F; k0 += 64) {
-                tiga_f32x16 sum_0 = tiga_splat_f32x16(0.0f);
-                tiga_f32x16 sum_16 = tiga_splat_f32x16(0.0f);
-                tiga_f32x16 sum_32 = tiga_splat_f32x16(0.0f);
-                tiga_f32x16 sum_48 = tiga_splat_f32x16(0.0f);
-                TIGA_NO_UNROLL
-                for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
-                    if (e + 8 < edge_end) {
-                        const int64_t ahead = sources[e + 8];
-                        TIGA_PREFETCH(&x[ahead * F + k0]);
-                        TIGA_PREFETCH(&x[ahead * F + k0 + 16]);
-                        TIGA_PREFETCH(&x[ahead * F + k0 + 32]);
-                        TIGA_PREFETCH(&x[ahead * F + k0 + 48]);
+    int64_t ask_at = edge_end;
+    const int64_t tiga_steps_0 = TIGA_STEPS((2 + (((double)F) * (0.015625) + 1) * (1335)) * (1));
+    for (int64_t i = row_begin; i < row_end;) {
+        const int64_t i_stop = TIGA_PIECE(i, row_end, 1, tiga_steps_0);
+        for (; i < i_stop; ++i) {
+            {
+                int64_t k0 = 0;
+                for (; k0 + 64 <= F;) {
+                    const int64_t k0_stop = TIGA_PIECE(k0, F, 64, 512);
+                    for (; k0 + 64 <= k0_stop; k0 += 64) {
+                        tiga_f32x16 sum_0 = tiga_splat_f32x16(0.0f);
+                        tiga_f32x16 sum_16 = tiga_splat_f32x16(0.0f);
+                        tiga_f32x16 sum_32 = tiga_splat_f32x16(0.0f);
+                        tiga_f32x16 sum_48 = tiga_splat_f32x16(0.0f);
+                        if (TIGA_RARELY(offsets[i + 1] - offsets[i] > TIGA_AT_MOST(8192)))
+                            ask_at = offsets[i] + 8192;
+                        TIGA_NO_UNROLL
+                        for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
+                            if (e + 8 < ask_at) {
+                                const int64_t ahead = sources[e + 8];
+                                TIGA_PREFETCH(&x[ahead * F + k0]);
+                                TIGA_PREFETCH(&x[ahead * F + k0 + 16]);
+                                TIGA_PREFETCH(&x[ahead * F + k0 + 32]);
+                                TIGA_PREFETCH(&x[ahead * F + k0 + 48]);
+                            }
+                            else if (TIGA_RARELY(ask_at < edge_end)) {
+                                if (TIGA_GIVE_UP(args))
+                                    return;
+                                ask_at = TIGA_PIECE(e + 8, edge_end, 1, 8192);
+                            }
+                            const int64_t j = sources[e];
+                            const float w_e = w[e];
+                            sum_0 = tiga_add_f32x16(sum_0, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0])));
+                            sum_16 = tiga_add_f32x16(sum_16, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0 + 16])));
+                            sum_32 = tiga_add_f32x16(sum_32, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0 + 32])));
+                            sum_48 = tiga_add_f32x16(sum_48, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0 + 48])));
+                        }
+                        tiga_store_f32x16(&out[i * F + k0], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0]), sum_0));
+                        tiga_store_f32x16(&out[i * F + k0 + 16], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0 + 16]), sum_16));
+                        tiga_store_f32x16(&out[i * F + k0 + 32], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0 + 32]), sum_32));
+                        tiga_store_f32x16(&out[i * F + k0 + 48], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0 + 48]), sum_48));
                     }
-                    const int64_t j = sources[e];
-                    const float w_e = w[e];
-                    sum_0 = tiga_add_f32x16(sum_0, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0])));
-                    sum_16 = tiga_add_f32x16(sum_16, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0 + 16])));
-                    sum_32 = tiga_add_f32x16(sum_32, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0 + 32])));
-                    sum_48 = tiga_add_f32x16(sum_48, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0 + 48])));
+                    if (TIGA_RARELY(k0 + 64 <= F) && TIGA_GIVE_UP(args))
+                        return;
                 }
-                tiga_store_f32x16(&out[i * F + k0], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0]), sum_0));
-                tiga_store_f32x16(&out[i * F + k0 + 16], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0 + 16]), sum_16));
-                tiga_store_f32x16(&out[i * F + k0 + 32], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0 + 32]), sum_32));
-                tiga_store_f32x16(&out[i * F + k0 + 48], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0 + 48]), sum_48));
-            }
-            if (k0 + 32 <= F) {
-                tiga_f32x16 sum_0 = tiga_splat_f32x16(0.0f);
-                tiga_f32x16 sum_16 = tiga_splat_f32x16(0.0f);
-                TIGA_NO_UNROLL
-                for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
-                    if (e + 8 < edge_end) {
-                        const int64_t ahead = sources[e + 8];
-                        TIGA_PREFETCH(&x[ahead * F + k0]);
-                        TIGA_PREFETCH(&x[ahead * F + k0 + 16]);
+                if (k0 + 32 <= F) {
+                    tiga_f32x16 sum_0 = tiga_splat_f32x16(0.0f);
+                    tiga_f32x16 sum_16 = tiga_splat_f32x16(0.0f);
+                    if (TIGA_RARELY(offsets[i + 1] - offsets[i] > TIGA_AT_MOST(16384)))
+                        ask_at = offsets[i] + 16384;
+                    TIGA_NO_UNROLL
+                    for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
+                        if (e + 8 < ask_at) {
+                            const int64_t ahead = sources[e + 8];
+                            TIGA_PREFETCH(&x[ahead * F + k0]);
+                            TIGA_PREFETCH(&x[ahead * F + k0 + 16]);
+                        }
+                        else if (TIGA_RARELY(ask_at < edge_end)) {
+                            if (TIGA_GIVE_UP(args))
+                                return;
+                            ask_at = TIGA_PIECE(e + 8, edge_end, 1, 16384);
+                        }
+                        const int64_t j = sources[e];
+                        const float w_e = w[e];
+                        sum_0 = tiga_add_f32x16(sum_0, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0])));
+                        sum_16 = tiga_add_f32x16(sum_16, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0 + 16])));
                     }
-                    const int64_t j = sources[e];
-                    const float w_e = w[e];
-                    sum_0 = tiga_add_f32x16(sum_0, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0])));
-                    sum_16 = tiga_add_f32x16(sum_16, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0 + 16])));
+                    tiga_store_f32x16(&out[i * F + k0], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0]), sum_0));
+                    tiga_store_f32x16(&out[i * F + k0 + 16], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0 + 16]), sum_16));
+                    k0 += 32;
                 }
-                tiga_store_f32x16(&out[i * F + k0], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0]), sum_0));
-                tiga_store_f32x16(&out[i * F + k0 + 16], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0 + 16]), sum_16));
-                k0 += 32;
-            }
-            if (k0 + 16 <= F) {
-                tiga_f32x16 sum = tiga_splat_f32x16(0.0f);
-                TIGA_NO_UNROLL
-                for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
-                    if (e + 8 < edge_end) {
-                        const int64_t ahead = sources[e + 8];
-                        TIGA_PREFETCH(&x[ahead * F + k0]);
+                if (k0 + 16 <= F) {
+                    tiga_f32x16 sum = tiga_splat_f32x16(0.0f);
+                    if (TIGA_RARELY(offsets[i + 1] - offsets[i] > TIGA_AT_MOST(32768)))
+                        ask_at = offsets[i] + 32768;
+                    TIGA_NO_UNROLL
+                    for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
+                        if (e + 8 < ask_at) {
+                            const int64_t ahead = sources[e + 8];
+                            TIGA_PREFETCH(&x[ahead * F + k0]);
+                        }
+                        else if (TIGA_RARELY(ask_at < edge_end)) {
+                            if (TIGA_GIVE_UP(args))
+                                return;
+                            ask_at = TIGA_PIECE(e + 8, edge_end, 1, 32768);
+                        }
+                        const int64_t j = sources[e];
+                        const float w_e = w[e];
+                        sum = tiga_add_f32x16(sum, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0])));
                     }
-                    const int64_t j = sources[e];
-                    const float w_e = w[e];
-                    sum = tiga_add_f32x16(sum, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0])));
+                    tiga_store_f32x16(&out[i * F + k0], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0]), sum));
+                    k0 += 16;
                 }
-                tiga_store_f32x16(&out[i * F + k0], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0]), sum));
-                k0 += 16;
-            }
-            if (k0 < F) {
-                const int64_t width = F - k0;
-                float sum[16];
-                TIGA_SHORT_LOOP
-                for (int64_t l = 0; l < width; ++l) {
-                    sum[l] = 0.0f;
-                }
-                TIGA_NO_UNROLL
-                for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
-                    if (e + 8 < edge_end) {
-                        const int64_t ahead = sources[e + 8];
-                        TIGA_PREFETCH(&x[ahead * F + k0]);
-                    }
-                    const int64_t j = sources[e];
-                    const float w_e = w[e];
+                if (k0 < F) {
+                    const int64_t width = F - k0;
+                    float sum[16];
                     TIGA_SHORT_LOOP
                     for (int64_t l = 0; l < width; ++l) {
-                        sum[l] = sum[l] + (w_e * x[j * F + k0 + l]);
+                        sum[l] = 0.0f;
                     }
-                }
-                TIGA_SHORT_LOOP
-                for (int64_t l = 0; l < width; ++l) {
-                    out[i * F + k0 + l] = bias[i * F + k0 + l] + sum[l];
+                    if (TIGA_RARELY(offsets[i + 1] - offsets[i] > TIGA_AT_MOST(8192)))
+                        ask_at = offsets[i] + 8192;
+                    TIGA_NO_UNROLL
+                    for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
+                        if (e + 8 < ask_at) {
+                            const int64_t ahead = sources[e + 8];
+                            TIGA_PREFETCH(&x[ahead * F + k0]);
+                        }
+                        else if (TIGA_RARELY(ask_at < edge_end)) {
+                            if (TIGA_GIVE_UP(args))
+                                return;
+                            ask_at = TIGA_PIECE(e + 8, edge_end, 1, 8192);
+                        }
+                        const int64_t j = sources[e];
+                        const float w_e = w[e];
+                        TIGA_SHORT_LOOP
+                        for (int64_t l = 0; l < width; ++l) {
+                            sum[l] = sum[l] + (w_e * x[j * F + k0 + l]);
+                        }
+                    }
+                    TIGA_SHORT_LOOP
+                    for (int64_t l = 0; l < width; ++l) {
+                        out[i * F + k0 + l] = bias[i * F + k0 + l] + sum[l];
+                    }
                 }
             }
         }
+        if (TIGA_RARELY(i < row_end) && TIGA_GIVE_UP(args))
+            return;
     }
 }
 
@@ -604,27 +703,32 @@ static void smooth_rows32(const tiga_launch_args *args, int64_t row_begin, int64
     const float *TIGA_RESTRICT dt = (const float *)args->buffers[1];
     float *TIGA_RESTRICT out = (float *)args->buffers[2];
     const float dt_value = dt[0];
-    for (int64_t i = row_begin; i < row_end; ++i) {
-        float sum_parts[16] = {0.0f};
-        const float u_i = u[i];
-        {
-            int64_t e = offsets[i];
-            const int64_t e_end = offsets[i + 1];
-            if (e + 16 <= e_end) {
-                tiga_f32x16 sum = tiga_load_f32x16(&sum_parts[0]);
-                for (; e + 16 <= e_end; e += 16) {
-                    sum = tiga_add_f32x16(sum, tiga_sub_f32x16(tiga_gather32_f32x16(&u[0], sources + e, 1), tiga_splat_f32x16(u_i)));
+    for (int64_t i = row_begin; i < row_end;) {
+        const int64_t i_stop = TIGA_PIECE(i, row_end, 1, 8192);
+        for (; i < i_stop; ++i) {
+            float sum_parts[16] = {0.0f};
+            const float u_i = u[i];
+            {
+                int64_t e = offsets[i];
+                const int64_t e_end = offsets[i + 1];
+                if (e + 16 <= e_end) {
+                    tiga_f32x16 sum = tiga_load_f32x16(&sum_parts[0]);
+                    for (; e + 16 <= e_end; e += 16) {
+                        sum = tiga_add_f32x16(sum, tiga_sub_f32x16(tiga_gather32_f32x16(&u[0], sources + e, 1), tiga_splat_f32x16(u_i)));
+                    }
+                    tiga_store_f32x16(&sum_parts[0], sum);
                 }
-                tiga_store_f32x16(&sum_parts[0], sum);
+                TIGA_SHORT_LOOP
+                for (int64_t n = 0; e < e_end; ++e, ++n) {
+                    const int64_t j = sources[e];
+                    sum_parts[n & 15] = sum_parts[n & 15] + (u[j] - u_i);
+                }
             }
-            TIGA_SHORT_LOOP
-            for (int64_t n = 0; e < e_end; ++e, ++n) {
-                const int64_t j = sources[e];
-                sum_parts[n & 15] = sum_parts[n & 15] + (u[j] - u_i);
-            }
+            const float sum = tiga_collapse_sum_f32(sum_parts);
+            out[i] = u_i + (dt_value * sum);
         }
-        const float sum = tiga_collapse_sum_f32(sum_parts);
-        out[i] = u_i + (dt_value * sum);
+        if (TIGA_RARELY(i < row_end) && TIGA_GIVE_UP(args))
+            return;
     }
 }
 
@@ -635,27 +739,32 @@ static void smooth_rows64(const tiga_launch_args *args, int64_t row_begin, int64
     const float *TIGA_RESTRICT dt = (const float *)args->buffers[1];
     float *TIGA_RESTRICT out = (float *)args->buffers[2];
     const float dt_value = dt[0];
-    for (int64_t i = row_begin; i < row_end; ++i) {
-        float sum_parts[16] = {0.0f};
-        const float u_i = u[i];
-        {
-            int64_t e = offsets[i];
-            const int64_t e_end = offsets[i + 1];
-            if (e + 16 <= e_end) {
-                tiga_f32x16 sum = tiga_load_f32x16(&sum_parts[0]);
-                for (; e + 16 <= e_end; e += 16) {
-                    sum = tiga_add_f32x16(sum, tiga_sub_f32x16(tiga_gather64_f32x16(&u[0], sources + e, 1), tiga_splat_f32x16(u_i)));
+    for (int64_t i = row_begin; i < row_end;) {
+        const int64_t i_stop = TIGA_PIECE(i, row_end, 1, 8192);
+        for (; i < i_stop; ++i) {
+            float sum_parts[16] = {0.0f};
+            const float u_i = u[i];
+            {
+                int64_t e = offsets[i];
+                const int64_t e_end = offsets[i + 1];
+                if (e + 16 <= e_end) {
+                    tiga_f32x16 sum = tiga_load_f32x16(&sum_parts[0]);
+                    for (; e + 16 <= e_end; e += 16) {
+                        sum = tiga_add_f32x16(sum, tiga_sub_f32x16(tiga_gather64_f32x16(&u[0], sources + e, 1), tiga_splat_f32x16(u_i)));
+                    }
+                    tiga_store_f32x16(&sum_parts[0], sum);
                 }
-                tiga_store_f32x16(&sum_parts[0], sum);
+                TIGA_SHORT_LOOP
+                for (int64_t n = 0; e < e_end; ++e, ++n) {
+                    const int64_t j = sources[e];
+                    sum_parts[n & 15] = sum_parts[n & 15] + (u[j] - u_i);
+                }
             }
-            TIGA_SHORT_LOOP
-            for (int64_t n = 0; e < e_end; ++e, ++n) {
-                const int64_t j = sources[e];
-                sum_parts[n & 15] = sum_parts[n & 15] + (u[j] - u_i);
-            }
+            const float sum = tiga_collapse_sum_f32(sum_parts);
+            out[i] = u_i + (dt_value * sum);
         }
-        const float sum = tiga_collapse_sum_f32(sum_parts);
-        out[i] = u_i + (dt_value * sum);
+        if (TIGA_RARELY(i < row_end) && TIGA_GIVE_UP(args))
+            return;
     }
 }
 
@@ -669,72 +778,97 @@ static void spread_rows32(const tiga_launch_args *args, int64_t row_begin, int64
     float *TIGA_RESTRICT near = (float *)args->buffers[2];
     float *TIGA_RESTRICT score = (float *)args->buffers[3];
     const int64_t edge_end = offsets[row_end];
+    int64_t ask_at = edge_end;
     char *const scratch = (char *)args->scratch;
     const int64_t scratch_0 = 0;
-    for (int64_t i = row_begin; i < row_end; ++i) {
-        float *const sum = (float *)(void *)(scratch + scratch_0);
-        {
-            int64_t k = 0;
-            for (; k + 16 <= F; k += 16) {
-                tiga_store_f32x16(&sum[k], tiga_splat_f32x16(0.0f));
-            }
-            for (; k < F; ++k) {
-                sum[k] = 0.0f;
-            }
-        }
-        TIGA_NO_UNROLL
-        for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
-            if (e + 8 < edge_end) {
-                const int64_t ahead = sources[e + 8];
-                for (int64_t k = 0; k < F; k += 16) TIGA_PREFETCH(&x[ahead * F + k]);
-            }
-            const int64_t j = sources[e];
-            float sum_parts[16] = {0.0f};
-            float sum_parts_[16] = {0.0f};
+    const int64_t tiga_steps_0 = TIGA_STEPS((3 + (((double)F) * (0.125) + 1) * (4) + (16) * (10 + (((double)F) * (0.125) + 1) * (10) + (((double)F) * (0.125) + 1) * (8)) + (((double)F) * (0.125) + 1) * (5)) * (1));
+    const int64_t tiga_steps_1 = TIGA_STEPS((10 + (((double)F) * (0.125) + 1) * (10) + (((double)F) * (0.125) + 1) * (8)) * (1));
+    for (int64_t i = row_begin; i < row_end;) {
+        const int64_t i_stop = TIGA_PIECE(i, row_end, 1, tiga_steps_0);
+        for (; i < i_stop; ++i) {
+            float *const sum = (float *)(void *)(scratch + scratch_0);
             {
                 int64_t k = 0;
-                tiga_f32x16 sum_ = tiga_load_f32x16(&sum_parts[0]);
-                tiga_f32x16 sum2 = tiga_load_f32x16(&sum_parts_[0]);
-                for (; k + 16 <= F; k += 16) {
-                    const tiga_f32x16 y_i = tiga_load_f32x16(&y[i * F + k]);
-                    const tiga_f32x16 x_j = tiga_load_f32x16(&x[j * F + k]);
-                    const tiga_f32x16 t22 = tiga_sub_f32x16(x_j, y_i);
-                    sum_ = tiga_add_f32x16(sum_, tiga_mul_f32x16(t22, t22));
-                    sum2 = tiga_add_f32x16(sum2, tiga_mul_f32x16(x_j, y_i));
+                for (; k + 16 <= F;) {
+                    const int64_t k_stop = TIGA_PIECE(k, F, 16, 16384);
+                    for (; k + 16 <= k_stop; k += 16) {
+                        tiga_store_f32x16(&sum[k], tiga_splat_f32x16(0.0f));
+                    }
+                    if (TIGA_RARELY(k + 16 <= F) && TIGA_GIVE_UP(args))
+                        return;
                 }
-                tiga_store_f32x16(&sum_parts[0], sum_);
-                tiga_store_f32x16(&sum_parts_[0], sum2);
                 for (; k < F; ++k) {
-                    const float y_i = y[i * F + k];
-                    const float x_j = x[j * F + k];
-                    const float t22 = x_j - y_i;
-                    sum_parts[k & 15] = sum_parts[k & 15] + (t22 * t22);
-                    sum_parts_[k & 15] = sum_parts_[k & 15] + (x_j * y_i);
+                    sum[k] = 0.0f;
                 }
             }
-            const float sum_ = tiga_collapse_sum_f32(sum_parts);
-            const float t28 = 1.0f + sum_;
+            if (TIGA_RARELY(offsets[i + 1] - offsets[i] > TIGA_AT_MOST(tiga_steps_1)))
+                ask_at = offsets[i] + tiga_steps_1;
+            TIGA_NO_UNROLL
+            for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
+                if (e + 8 < ask_at) {
+                    const int64_t ahead = sources[e + 8];
+                    for (int64_t k = 0; k < F; k += 16) TIGA_PREFETCH(&x[ahead * F + k]);
+                }
+                else if (TIGA_RARELY(ask_at < edge_end)) {
+                    if (TIGA_GIVE_UP(args))
+                        return;
+                    ask_at = TIGA_PIECE(e + 8, edge_end, 1, tiga_steps_1);
+                }
+                const int64_t j = sources[e];
+                float sum_parts[16] = {0.0f};
+                float sum_parts_[16] = {0.0f};
+                {
+                    int64_t k = 0;
+                    tiga_f32x16 sum_ = tiga_load_f32x16(&sum_parts[0]);
+                    tiga_f32x16 sum2 = tiga_load_f32x16(&sum_parts_[0]);
+                    for (; k + 16 <= F; k += 16) {
+                        const tiga_f32x16 y_i = tiga_load_f32x16(&y[i * F + k]);
+                        const tiga_f32x16 x_j = tiga_load_f32x16(&x[j * F + k]);
+                        const tiga_f32x16 t22 = tiga_sub_f32x16(x_j, y_i);
+                        sum_ = tiga_add_f32x16(sum_, tiga_mul_f32x16(t22, t22));
+                        sum2 = tiga_add_f32x16(sum2, tiga_mul_f32x16(x_j, y_i));
+                    }
+                    tiga_store_f32x16(&sum_parts[0], sum_);
+                    tiga_store_f32x16(&sum_parts_[0], sum2);
+                    for (; k < F; ++k) {
+                        const float y_i = y[i * F + k];
+                        const float x_j = x[j * F + k];
+                        const float t22 = x_j - y_i;
+                        sum_parts[k & 15] = sum_parts[k & 15] + (t22 * t22);
+                        sum_parts_[k & 15] = sum_parts_[k & 15] + (x_j * y_i);
+                    }
+                }
+                const float sum_ = tiga_collapse_sum_f32(sum_parts);
+                const float t28 = 1.0f + sum_;
+                {
+                    int64_t k = 0;
+                    for (; k + 16 <= F; k += 16) {
+                        tiga_store_f32x16(&sum[k], tiga_add_f32x16(tiga_load_f32x16(&sum[k]), tiga_div_f32x16(tiga_load_f32x16(&x[j * F + k]), tiga_splat_f32x16(t28))));
+                    }
+                    for (; k < F; ++k) {
+                        sum[k] = sum[k] + (x[j * F + k] / t28);
+                    }
+                }
+                const float sum2 = tiga_collapse_sum_f32(sum_parts_);
+                score[e] = sum2;
+            }
             {
                 int64_t k = 0;
-                for (; k + 16 <= F; k += 16) {
-                    tiga_store_f32x16(&sum[k], tiga_add_f32x16(tiga_load_f32x16(&sum[k]), tiga_div_f32x16(tiga_load_f32x16(&x[j * F + k]), tiga_splat_f32x16(t28))));
+                for (; k + 16 <= F;) {
+                    const int64_t k_stop = TIGA_PIECE(k, F, 16, 8192);
+                    for (; k + 16 <= k_stop; k += 16) {
+                        tiga_store_f32x16(&near[i * F + k], tiga_load_f32x16(&sum[k]));
+                    }
+                    if (TIGA_RARELY(k + 16 <= F) && TIGA_GIVE_UP(args))
+                        return;
                 }
                 for (; k < F; ++k) {
-                    sum[k] = sum[k] + (x[j * F + k] / t28);
+                    near[i * F + k] = sum[k];
                 }
             }
-            const float sum2 = tiga_collapse_sum_f32(sum_parts_);
-            score[e] = sum2;
         }
-        {
-            int64_t k = 0;
-            for (; k + 16 <= F; k += 16) {
-                tiga_store_f32x16(&near[i * F + k], tiga_load_f32x16(&sum[k]));
-            }
-            for (; k < F; ++k) {
-                near[i * F + k] = sum[k];
-            }
-        }
+        if (TIGA_RARELY(i < row_end) && TIGA_GIVE_UP(args))
+            return;
     }
 }
 
@@ -751,72 +885,97 @@ static void spread_rows64(const tiga_launch_args *args, int64_t row_begin, int64
     float *TIGA_RESTRICT near = (float *)args->buffers[2];
     float *TIGA_RESTRICT score = (float *)args->buffers[3];
     const int64_t edge_end = offsets[row_end];
+    int64_t ask_at = edge_end;
     char *const scratch = (char *)args->scratch;
     const int64_t scratch_0 = 0;
-    for (int64_t i = row_begin; i < row_end; ++i) {
-        float *const sum = (float *)(void *)(scratch + scratch_0);
-        {
-            int64_t k = 0;
-            for (; k + 16 <= F; k += 16) {
-                tiga_store_f32x16(&sum[k], tiga_splat_f32x16(0.0f));
-            }
-            for (; k < F; ++k) {
-                sum[k] = 0.0f;
-            }
-        }
-        TIGA_NO_UNROLL
-        for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
-            if (e + 8 < edge_end) {
-                const int64_t ahead = sources[e + 8];
-                for (int64_t k = 0; k < F; k += 16) TIGA_PREFETCH(&x[ahead * F + k]);
-            }
-            const int64_t j = sources[e];
-            float sum_parts[16] = {0.0f};
-            float sum_parts_[16] = {0.0f};
+    const int64_t tiga_steps_0 = TIGA_STEPS((3 + (((double)F) * (0.125) + 1) * (4) + (16) * (10 + (((double)F) * (0.125) + 1) * (10) + (((double)F) * (0.125) + 1) * (8)) + (((double)F) * (0.125) + 1) * (5)) * (1));
+    const int64_t tiga_steps_1 = TIGA_STEPS((10 + (((double)F) * (0.125) + 1) * (10) + (((double)F) * (0.125) + 1) * (8)) * (1));
+    for (int64_t i = row_begin; i < row_end;) {
+        const int64_t i_stop = TIGA_PIECE(i, row_end, 1, tiga_steps_0);
+        for (; i < i_stop; ++i) {
+            float *const sum = (float *)(void *)(scratch + scratch_0);
             {
                 int64_t k = 0;
-                tiga_f32x16 sum_ = tiga_load_f32x16(&sum_parts[0]);
-                tiga_f32x16 sum2 = tiga_load_f32x16(&sum_parts_[0]);
-                for (; k + 16 <= F; k += 16) {
-                    const tiga_f32x16 y_i = tiga_load_f32x16(&y[i * F + k]);
-                    const tiga_f32x16 x_j = tiga_load_f32x16(&x[j * F + k]);
-                    const tiga_f32x16 t22 = tiga_sub_f32x16(x_j, y_i);
-                    sum_ = tiga_add_f32x16(sum_, tiga_mul_f32x16(t22, t22));
-                    sum2 = tiga_add_f32x16(sum2, tiga_mul_f32x16(x_j, y_i));
+                for (; k + 16 <= F;) {
+                    const int64_t k_stop = TIGA_PIECE(k, F, 16, 16384);
+                    for (; k + 16 <= k_stop; k += 16) {
+                        tiga_store_f32x16(&sum[k], tiga_splat_f32x16(0.0f));
+                    }
+                    if (TIGA_RARELY(k + 16 <= F) && TIGA_GIVE_UP(args))
+                        return;
                 }
-                tiga_store_f32x16(&sum_parts[0], sum_);
-                tiga_store_f32x16(&sum_parts_[0], sum2);
                 for (; k < F; ++k) {
-                    const float y_i = y[i * F + k];
-                    const float x_j = x[j * F + k];
-                    const float t22 = x_j - y_i;
-                    sum_parts[k & 15] = sum_parts[k & 15] + (t22 * t22);
-                    sum_parts_[k & 15] = sum_parts_[k & 15] + (x_j * y_i);
+                    sum[k] = 0.0f;
                 }
             }
-            const float sum_ = tiga_collapse_sum_f32(sum_parts);
-            const float t28 = 1.0f + sum_;
+            if (TIGA_RARELY(offsets[i + 1] - offsets[i] > TIGA_AT_MOST(tiga_steps_1)))
+                ask_at = offsets[i] + tiga_steps_1;
+            TIGA_NO_UNROLL
+            for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
+                if (e + 8 < ask_at) {
+                    const int64_t ahead = sources[e + 8];
+                    for (int64_t k = 0; k < F; k += 16) TIGA_PREFETCH(&x[ahead * F + k]);
+                }
+                else if (TIGA_RARELY(ask_at < edge_end)) {
+                    if (TIGA_GIVE_UP(args))
+                        return;
+                    ask_at = TIGA_PIECE(e + 8, edge_end, 1, tiga_steps_1);
+                }
+                const int64_t j = sources[e];
+                float sum_parts[16] = {0.0f};
+                float sum_parts_[16] = {0.0f};
+                {
+                    int64_t k = 0;
+                    tiga_f32x16 sum_ = tiga_load_f32x16(&sum_parts[0]);
+                    tiga_f32x16 sum2 = tiga_load_f32x16(&sum_parts_[0]);
+                    for (; k + 16 <= F; k += 16) {
+                        const tiga_f32x16 y_i = tiga_load_f32x16(&y[i * F + k]);
+                        const tiga_f32x16 x_j = tiga_load_f32x16(&x[j * F + k]);
+                        const tiga_f32x16 t22 = tiga_sub_f32x16(x_j, y_i);
+                        sum_ = tiga_add_f32x16(sum_, tiga_mul_f32x16(t22, t22));
+                        sum2 = tiga_add_f32x16(sum2, tiga_mul_f32x16(x_j, y_i));
+                    }
+                    tiga_store_f32x16(&sum_parts[0], sum_);
+                    tiga_store_f32x16(&sum_parts_[0], sum2);
+                    for (; k < F; ++k) {
+                        const float y_i = y[i * F + k];
+                        const float x_j = x[j * F + k];
+                        const float t22 = x_j - y_i;
+                        sum_parts[k & 15] = sum_parts[k & 15] + (t22 * t22);
+                        sum_parts_[k & 15] = sum_parts_[k & 15] + (x_j * y_i);
+                    }
+                }
+                const float sum_ = tiga_collapse_sum_f32(sum_parts);
+                const float t28 = 1.0f + sum_;
+                {
+                    int64_t k = 0;
+                    for (; k + 16 <= F; k += 16) {
+                        tiga_store_f32x16(&sum[k], tiga_add_f32x16(tiga_load_f32x16(&sum[k]), tiga_div_f32x16(tiga_load_f32x16(&x[j * F + k]), tiga_splat_f32x16(t28))));
+                    }
+                    for (; k < F; ++k) {
+                        sum[k] = sum[k] + (x[j * F + k] / t28);
+                    }
+                }
+                const float sum2 = tiga_collapse_sum_f32(sum_parts_);
+                score[e] = sum2;
+            }
             {
                 int64_t k = 0;
-                for (; k + 16 <= F; k += 16) {
-                    tiga_store_f32x16(&sum[k], tiga_add_f32x16(tiga_load_f32x16(&sum[k]), tiga_div_f32x16(tiga_load_f32x16(&x[j * F + k]), tiga_splat_f32x16(t28))));
+                for (; k + 16 <= F;) {
+                    const int64_t k_stop = TIGA_PIECE(k, F, 16, 8192);
+                    for (; k + 16 <= k_stop; k += 16) {
+                        tiga_store_f32x16(&near[i * F + k], tiga_load_f32x16(&sum[k]));
+                    }
+                    if (TIGA_RARELY(k + 16 <= F) && TIGA_GIVE_UP(args))
+                        return;
                 }
                 for (; k < F; ++k) {
-                    sum[k] = sum[k] + (x[j * F + k] / t28);
+                    near[i * F + k] = sum[k];
                 }
             }
-            const float sum2 = tiga_collapse_sum_f32(sum_parts_);
-            score[e] = sum2;
         }
-        {
-            int64_t k = 0;
-            for (; k + 16 <= F; k += 16) {
-                tiga_store_f32x16(&near[i * F + k], tiga_load_f32x16(&sum[k]));
-            }
-            for (; k < F; ++k) {
-                near[i * F + k] = sum[k];
-            }
-        }
+        if (TIGA_RARELY(i < row_end) && TIGA_GIVE_UP(args))
+            return;
     }
 }
 
@@ -1283,7 +1442,7 @@ TIGA_EXPORT int64_t spread_scratch(const tiga_csr *graph, int64_t F);
 void weighted_sum_rows(const tiga_csr *graph, int64_t F, const float *x, const float *w, const float *bias, float *out, int64_t row_begin, int64_t row_end) {
     const int64_t tiga_dims[] = {F};
     void *const tiga_buffers[] = {(void *)x, (void *)w, (void *)bias, (void *)out};
-    const tiga_launch_args tiga_args = {*graph, graph->n_dst, tiga_dims, tiga_buffers, NULL, NULL, NULL};
+    const tiga_launch_args tiga_args = {*graph, graph->n_dst, tiga_dims, tiga_buffers, NULL, NULL, NULL, NULL, NULL};
     if (graph->source_bits == 64) {
         weighted_sum_rows64(&tiga_args, row_begin, row_end);
         return;
@@ -1299,7 +1458,7 @@ void weighted_sum(const tiga_csr *graph, int64_t F, const float *x, const float 
 void smooth_rows(const tiga_csr *graph, const float *u, const float *dt, float *out, int64_t row_begin, int64_t row_end) {
     const int64_t tiga_dims[] = {0};
     void *const tiga_buffers[] = {(void *)u, (void *)dt, (void *)out};
-    const tiga_launch_args tiga_args = {*graph, graph->n_dst, tiga_dims, tiga_buffers, NULL, NULL, NULL};
+    const tiga_launch_args tiga_args = {*graph, graph->n_dst, tiga_dims, tiga_buffers, NULL, NULL, NULL, NULL, NULL};
     if (graph->source_bits == 64) {
         smooth_rows64(&tiga_args, row_begin, row_end);
         return;
@@ -1321,7 +1480,7 @@ int64_t spread_scratch(const tiga_csr *graph, int64_t F) {
 void spread_rows(const tiga_csr *graph, int64_t F, const float *x, const float *y, float *near, float *score, void *scratch, int64_t row_begin, int64_t row_end) {
     const int64_t tiga_dims[] = {F};
     void *const tiga_buffers[] = {(void *)x, (void *)y, (void *)near, (void *)score};
-    const tiga_launch_args tiga_args = {*graph, graph->n_dst, tiga_dims, tiga_buffers, scratch, NULL, NULL};
+    const tiga_launch_args tiga_args = {*graph, graph->n_dst, tiga_dims, tiga_buffers, scratch, NULL, NULL, NULL, NULL};
     if (graph->source_bits == 64) {
         spread_rows64(&tiga_args, row_begin, row_end);
         return;

@@ -67,6 +67,9 @@ typedef struct tiga_launch_args {
     void *scratch;         /* scratch_bytes(dims) bytes for this thread, 64-byte aligned; NULL when 0 */
     const int64_t *edge_of; /* [n_edges] when `graph` is a transposed relation: the edge of the graph that each is */
     const double *numbers; /* those of tiga_kernel_code */
+    /* asked between pieces of long loops, when not NULL: anything but 0 is to return at once, results unfinished */
+    int32_t (*give_up)(void *user);
+    void *user;
 } tiga_launch_args;
 
 /* Computes units row_begin .. row_end-1.  Allocates nothing, starts no threads, touches only its arguments. */
@@ -87,9 +90,9 @@ typedef struct tiga_kernel_code {
 /* A dimension of an array: a constant >= 0, or -1 - i for dims[i] of the function it belongs to. */
 typedef struct tiga_field_info {
     const char *name;
-    int32_t at;    /* TIGA_AT_* */
+    int32_t at; /* TIGA_AT_* */
     int32_t dtype; /* TIGA_BOOL .. */
-    int32_t rank;  /* feature axes, without the axis that `at` stands for */
+    int32_t rank; /* feature axes, without the axis that `at` stands for */
     int32_t graph; /* programs: index of the parameter that is the graph of `at`; -1 otherwise */
     int64_t shape[6];
     const char *text; /* as declared, "src x: f32[F]" */

@@ -138,7 +138,7 @@ static int32_t copy(void *p, tiga_instance *from, tiga_instance *to) {
 static int32_t launch(void *p, const tiga_kernel_code *code, int32_t graph, int64_t n_rows, tiga_instance *const *buffers, const int64_t *dims) {
     void *data[8];
     for (int32_t i = 0; i < code->n_buffers; ++i) expect(buffers[i]->pinned == 1, "launch on what is not acquired"), data[i] = buffers[i]->data;
-    tiga_launch_args args = {frame_of(p)->graph, n_rows, dims, data, NULL, NULL, code->numbers};
+    tiga_launch_args args = {frame_of(p)->graph, n_rows, dims, data, NULL, NULL, code->numbers, NULL, NULL};
     expect(graph == 0 && code->walks_edges && !code->scratch_bytes, "launch");
     code->rows32(&args, 0, n_rows);
     return step(p);

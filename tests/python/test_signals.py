@@ -56,6 +56,44 @@ m.rounds(g, x=x, n=2)
     def test_one_kernel(self):
         self.check("kernel")
 
+    def test_one_row(self):
+        """All of the work in one row: many edges, many features, or much to do for each edge."""
+        out, err = child("""
+from array import array
+def deep(x): return "pow(" * 16 + x + ", dst.y)" * 16
+t = tg.compile(f'''
+kernel edges_of_features(src x: f64[64], dst y: f64) -> f64[64] {{ return reduce sum({deep("src.x")}) }}
+kernel edges[F](src x: f64[F], dst y: f64) -> f64[F] {{ return reduce sum({deep("src.x")}) }}
+kernel scalars(src x: f64, dst y: f64) -> f64 {{ return reduce sum({deep("src.x")}) }}
+kernel worst(src x: f64, dst y: f64) -> i64 {{ return reduce argmin({deep("src.x")}) }}
+kernel features[F](dst x: f64[F], dst y: f64) -> f64[F] {{ return {deep("dst.x")} }}
+kernel total[F](dst x: f64[F], dst y: f64) -> f64 {{ return sum({deep("dst.x")}) }}
+kernel weights[A, B](src x: f32[A], param w: f32[A, B]) -> f32[B] {{ return reduce max(src.x @ w) }}
+''')
+def one_row(edges): return tg.Graph.from_csr([0, edges], array("i", [0]) * edges, copy=True)
+def matrix(kind, rows, columns): return memoryview(array(kind, [1]) * (rows * columns)).cast("B").cast(kind, (rows, columns))
+many, y = one_row(1 << 24), array("d", [1])
+calls = [lambda: t.edges_of_features(many, x=matrix("d", 1, 64), y=y), lambda: t.edges(many, x=matrix("d", 1, 50), y=y),
+         lambda: t.scalars(many, x=array("d", [1]), y=y), lambda: t.worst(many, x=array("d", [1]), y=y)]
+wide = matrix("d", 1, 1 << 24)
+calls += [lambda: t.features(one_row(0), x=wide, y=y), lambda: t.total(one_row(0), x=wide, y=y)]
+full = matrix("f", 2048, 2048)
+calls += [lambda: t.weights(one_row(1024), x=matrix("f", 1, 2048), w=full)]
+for k, call in enumerate(calls):
+    late = []
+    for _ in range(3):
+        later(0.2, interrupt)
+        try:
+            call()
+            print(k, "not stopped")
+            time.sleep(1)
+        except KeyboardInterrupt:
+            late.append(time.perf_counter() - sent[-1])
+    print(k, min(late) < 0.2 * patience() or late)
+print(list(t.scalars(one_row(3), x=array("d", [1]), y=y)))
+""")
+        self.assertEqual(out, "".join(f"{k} True\n" for k in range(7)) + "[3.0]\n", err)
+
     def test_no_signal_is_lost(self):
         """However soon or late a signal comes, before, in or after a call, its handler raises once."""
         out, err = child("""

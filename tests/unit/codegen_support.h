@@ -159,6 +159,8 @@ typedef struct test_call {
     const void **in;
     void **want; /* of the interpreter */
     size_t n_in, n_out;
+    int32_t (*give_up)(void *user); /* of the launch's arguments */
+    void *user;
 } test_call;
 
 static inline int64_t test_dim(const test_call *c, ir_dim d) {
@@ -234,7 +236,9 @@ static inline void test_run(test_call *c, const tiga_kernel_code *code, bool wid
         c->buffers,
         scratch_bytes ? scratch : NULL,
         g->edge_of,
-        code->numbers};
+        code->numbers,
+        c->give_up,
+        c->user};
     tiga_rows_fn rows = wide && code->rows64 ? code->rows64 : code->rows32;
     size_t out = 0;
     for (size_t i = 0; i < c->f->n_params; ++i)
