@@ -591,6 +591,31 @@ Test(call, results_do_not_depend_on_threads) {
     tiga_graph_free(big);
 }
 
+/* Copies of more than one block, by several threads; the last block is not a whole one. */
+Test(call, large_copies) {
+    enum { ROWS = 900001 };
+    int64_t n = ROWS, rounds = 0;
+    int64_t *offsets = calloc(ROWS + 1, sizeof *offsets), none = 0;
+    float *values = malloc(ROWS * sizeof *values);
+    cr_assert(offsets && values);
+    for (int i = 0; i < ROWS; i++)
+        values[i] = (float)i;
+    tiga_graph *empty;
+    cr_assert_eq(tiga_graph_from_csr(ctx, n, n, offsets, &none, 64, TIGA_COPY, &empty), TIGA_OK);
+    tiga_array a = tiga_array_borrow(values, TIGA_F32, 1, &n), r = tiga_array_borrow(&rounds, TIGA_I64, 0, NULL);
+    tiga_binding b[] = {{"rounds", &r}, {"x", &a}};
+    for (ctx->threads = 1; ctx->threads <= 4; ctx->threads += 3) {
+        tiga_call_stats stats;
+        cr_assert_eq(tiga_call_many(ctx, m, "steps", &empty, 1, b, 2, outs, 1, &stats), TIGA_OK);
+        cr_assert_eq(memcmp(out.data, values, ROWS * sizeof *values), 0);
+        cr_assert_eq(stats.bytes_written, 2 * ROWS * (int64_t)sizeof *values);
+        tiga_array_free(&out);
+    }
+    tiga_graph_free(empty);
+    free(offsets);
+    free(values);
+}
+
 /* ---- prepared calls ---- */
 Test(call, prepared_and_launched) {
     tiga_prepared *p;
