@@ -20,6 +20,8 @@ typedef struct split {
     ir_id *known;   /* by id of the adjoint: the field of the adjoint that already holds the value */
     bool *cut;      /* by id: the turned kernel reads it from an array */
     uint32_t *cut_result; /* by id: result of `rows` */
+    bool
+        edges_turned; /* gradients of edge fields are stored by `turned`; not where several arrays over the edges are read for them */
     uint32_t *scan_result; /* by id: of a member of a scan: which of all results of `scans` */
     grad_kernels out;
 } split;
@@ -30,8 +32,8 @@ typedef struct part { /* one kernel that is being cut out */
     grad_kernel *k;
     bool turned;
     ir_id scan; /* the one that this kernel is made for, 0: another kernel */
-    bool *need;     /* by id of the adjoint */
-    ir_id *to;      /* by id of the adjoint */
+    bool *need; /* by id of the adjoint */
+    ir_id *to; /* by id of the adjoint */
     uint32_t *param; /* by parameter of the adjoint, + 1 */
     ir_id *results;
     size_t n_results, cap_results;
@@ -417,7 +419,7 @@ static void make_scans(split *s) {
 /* ---- all of them ---- */
 static bool is_scalar_param(const split *s, size_t i) { return s->a->k->params[i].type.rank == 0; }
 
-static void make_rows(split *s, bool has_turned) {
+static void make_rows(split *s) {
     const grad_adjoint *a = s->a;
     const ir_func *f = adjoint(s);
     bool any = false;
@@ -425,7 +427,7 @@ static void make_rows(split *s, bool has_turned) {
         any |= s->cut[v];
     for (size_t i = 0; i < a->k->n_params; i++) {
         bool param = a->k->params[i].role == IR_PARAM_FIELD;
-        any |= (a->field[i].row && (!param || is_scalar_param(s, i))) || (a->field[i].edge && !has_turned);
+        any |= (a->field[i].row && (!param || is_scalar_param(s, i))) || (a->field[i].edge && !s->edges_turned);
     }
     if (!any)
         return;
@@ -437,7 +439,7 @@ static void make_rows(split *s, bool has_turned) {
         bool param = a->k->params[i].role == IR_PARAM_FIELD;
         if (a->field[i].row && (!param || is_scalar_param(s, i)))
             need(&p, a->field[i].row);
-        if (a->field[i].edge && !has_turned)
+        if (a->field[i].edge && !s->edges_turned)
             need(&p, a->field[i].edge);
     }
     copy_needed(&p);
@@ -446,7 +448,7 @@ static void make_rows(split *s, bool has_turned) {
         bool param = q->role == IR_PARAM_FIELD;
         if (a->field[i].row && (!param || is_scalar_param(s, i)))
             s->out.parts[i].rows = add_result(&p, gradient_name(s, i), p.to[a->field[i].row], &q->type, IR_ROW);
-        if (a->field[i].edge && !has_turned)
+        if (a->field[i].edge && !s->edges_turned)
             s->out.parts[i].rows = add_result(&p, gradient_name(s, i), p.to[a->field[i].edge], &q->type, IR_EDGE);
     }
     for (ir_id v = 1; v < f->n_ops; v++)
@@ -472,7 +474,7 @@ static void make_turned(split *s) {
     for (size_t i = 0; i < a->k->n_params; i++) {
         if (a->field[i].src)
             need(&p, a->field[i].src);
-        if (a->field[i].edge)
+        if (a->field[i].edge && s->edges_turned)
             need(&p, a->field[i].edge);
     }
     copy_needed(&p);
@@ -481,7 +483,7 @@ static void make_turned(split *s) {
         if (a->field[i].src)
             s->out.parts[i].turned =
                 add_result(&p, gradient_name(s, i), sum_edges(&p, p.to[a->field[i].src], &q->type), &q->type, IR_ROW);
-        if (a->field[i].edge)
+        if (a->field[i].edge && s->edges_turned)
             s->out.parts[i].turned = add_result(&p, gradient_name(s, i), p.to[a->field[i].edge], &q->type, IR_EDGE);
     }
     end(&p);
@@ -541,15 +543,16 @@ grad_kernels grad_split(ir_module *m, const grad_adjoint *a, const char *name, b
         s.out.parts[i] = (grad_parts){SIZE_MAX, SIZE_MAX, SIZE_MAX};
         has_turned |= a->field[i].src != 0;
     }
+    make_scans(&s);
+    s.edges_turned = has_turned && s.out.n_scans == 0;
     for (size_t i = 0; has_turned && i < n; i++) {
         if (a->field[i].src)
             roots[n_roots++] = a->field[i].src;
-        if (a->field[i].edge)
+        if (a->field[i].edge && s.edges_turned)
             roots[n_roots++] = a->field[i].edge;
     }
-    make_scans(&s);
     choose_cuts(&s, roots, n_roots);
-    make_rows(&s, has_turned);
+    make_rows(&s);
     if (has_turned)
         make_turned(&s);
     make_totals(&s);
