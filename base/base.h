@@ -220,6 +220,10 @@ bool base_size_is_computed(const char *text);
 bool base_size_next(const char **at, base_size_term *out); /* false: this is no sum of products */
 bool base_size_eval(const char *text, base_size_of *of, const void *user, int64_t *out); /* false: not known, or 2^63 */
 
+/* ---- cores.c: how many threads are of use ------------------------------------------------------------------------ */
+int base_default_threads(void); /* found out once */
+int base_count_threads(const char *root); /* the same, anew; `root` is put before paths of /sys */
+
 /* ---- half.c: 16-bit floats.  Narrowing rounds once, to nearest even; NaN stays NaN, subnormals are kept. ---------- */
 float base_f32_from_f16(uint16_t h);
 uint16_t base_f16_from_f32(float x);

@@ -21,9 +21,8 @@
 #include "llvm/Support/VirtualFileSystem.h"
 
 #include <pthread.h>
-#include <sched.h>
+#include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <string>
@@ -202,7 +201,7 @@ bool drv_clang_compile(const char *text, size_t n, const drv_clang_options *o, b
     return why.empty() && !out->failed;
 }
 
-// ---- C texts to objects, on as many threads as there are processors --------------------------------------------------
+// ---- C texts to objects, on as many threads as are of use -----------------------------------------------------------
 
 namespace {
 
@@ -244,21 +243,43 @@ void wait_for(pthread_t thread, drv_stop *stop) {
     } while (pthread_timedjoin_np(thread, nullptr, &until) == ETIMEDOUT);
 }
 
-size_t n_processors() {
-    cpu_set_t set;
-    int n = sched_getaffinity(0, sizeof set, &set) ? 0 : CPU_COUNT(&set);
-    return n > 1 ? size_t(n) : 1;
-}
+// Threads that help compiles, of all contexts and calls of the process together: with one caller as many as are of use.
+class helpers {
+  public:
+    static bool take() {
+        uint64_t now = state;
+        for (;;) {
+            uint64_t count = now >> 32 == self() ? now & 0xffffffff : 0; // a child of fork has none of its parent's
+            if (count + 1 >= uint64_t(base_default_threads()))
+                return false;
+            if (state.compare_exchange_weak(now, self() << 32 | (count + 1)))
+                return true;
+        }
+    }
+    static void give() { state--; }
+
+  private:
+    static uint64_t self() { return uint64_t(getpid()); }
+    static std::atomic<uint64_t> state; // the process, and how many
+};
+std::atomic<uint64_t> helpers::state;
 
 bool compile_all(const drv_bytes *texts, size_t n, const drv_clang_options *o, object_bytes *objects, base_str *err) {
     work w = {texts, n, o, objects, std::vector<std::string>(n)};
     std::vector<pthread_t> others;
     pthread_t one;
-    while (others.size() + 1 < std::min(n, n_processors()) && !pthread_create(&one, nullptr, compile_some, &w))
+    while (others.size() + 1 < n && helpers::take()) {
+        if (pthread_create(&one, nullptr, compile_some, &w)) {
+            helpers::give();
+            break;
+        }
         others.push_back(one);
+    }
     compile_some(&w); // alone, if there was no other thread to be had
-    for (pthread_t other : others)
+    for (pthread_t other : others) {
         wait_for(other, o->stop);
+        helpers::give();
+    }
     for (const std::string &message : w.messages)
         drv_put(err, message);
     return !err->len;

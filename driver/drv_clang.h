@@ -39,8 +39,8 @@ typedef struct drv_bytes {
     const char *data;
     size_t n;
 } drv_bytes;
-/* C texts that together are a module to a shared object, on as many threads as there are processors; the bytes do not depend
- * on how many that is.  o->kind is DRV_CLANG_OBJECT; soname may be NULL. */
+/* C texts that together are a module to a shared object, on as many threads as are of use (base_default_threads), but all such
+ * calls of a process together start no more helpers than one would; the bytes do not depend on how many there were.  o->kind is DRV_CLANG_OBJECT; soname may be NULL. */
 bool drv_clang_module(const drv_bytes *texts, size_t n, const drv_clang_options *o, const char *soname, base_str *out,
                       base_str *err);
 /* The same to an object for each text. */

@@ -44,7 +44,7 @@ tiga_status tiga_context_new(const tiga_context_options *options, tiga_context *
     tiga_context *ctx = base_alloc_zero(sizeof *ctx);
     if (!ctx)
         return TIGA_E_MEMORY;
-    ctx->threads = o.threads ? o.threads : rt_default_threads();
+    ctx->threads = o.threads ? o.threads : base_default_threads();
     tiga_execution_options limits = tiga_execution_defaults();
     limits.budget[TIGA_TIER_HOST] = o.host_budget_bytes;
     ctx->own = ctx->account = rt_account_new(&limits, NULL);

@@ -156,7 +156,7 @@ static rt_pool *new_pool(const tiga_context *ctx) {
     pthread_cond_init(&p->idle, &attr);
     pthread_condattr_destroy(&attr);
     p->born = atomic_load(&forks);
-    p->spins = ctx->threads <= rt_default_threads();
+    p->spins = ctx->threads <= base_default_threads();
     return p;
 }
 

@@ -112,9 +112,6 @@ typedef void (*rt_task_fn)(void *arg, int64_t task, int thread);
 bool rt_parallel_for(tiga_context *ctx, int max_threads, int64_t n_tasks, rt_task_fn fn, void *arg);
 void rt_pool_free(rt_pool *p); /* NULL is fine */
 
-/* ---- rt_cores.c: how many threads are of use -------------------------------------------------------------------------- */
-int rt_default_threads(void); /* found out once */
-int rt_count_threads(const char *root); /* the same, anew; `root` is put before paths of /sys */
 void rt_atomic_min(_Atomic int64_t *place, int64_t value);
 /* Cuts 0 .. n into tasks of about `grain`; task t is begin .. end. */
 int64_t rt_n_tasks(int64_t n, int64_t grain);

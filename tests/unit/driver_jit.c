@@ -3,8 +3,10 @@
 #include "driver/drv_pipeline.h"
 #include "driver_support.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -424,4 +426,68 @@ Test(jit, a_graph_is_transposed_once) {
     unlink(path);
     tiga_graph_free(g);
     tiga_module_free(m);
+}
+
+/* ---- threads that compile ---- */
+enum { CALLERS = 6, ROUNDS = 4 };
+static atomic_int n_running;
+
+static int n_threads(void) {
+    DIR *tasks = opendir("/proc/self/task");
+    int n = -2; /* . and .. */
+    cr_assert_not_null(tasks);
+    while (readdir(tasks))
+        n++;
+    closedir(tasks);
+    return n;
+}
+
+static void *compile_often(void *number) {
+    tiga_context *c;
+    base_str text = {0};
+    for (int i = 0; i < 12;
+         i++) /* enough for two files; another text for each caller, so that nobody waits for another */
+        base_str_addf(&text,
+                      "kernel k%d[F](src x: f32[F]) -> f32[F] { return reduce sum(src.x * %d.5 + src.x ^ %d) }\n", i,
+                      1 + (int)(intptr_t)number, 2 + i % 3);
+    cr_assert_eq(tiga_context_new(NULL, &c), TIGA_OK);
+    for (int i = 0; i < ROUNDS; i++) {
+        tiga_jit_options o = tiga_jit_defaults();
+        tiga_module *m;
+        tigac_result *r;
+        o.cache = NULL;
+        cr_assert_eq(tiga_jit_source(c, base_str_text(&text), text.len, &o, &m, &r), TIGA_OK);
+        tiga_module_free(m);
+    }
+    tiga_context_free(c);
+    base_str_fini(&text);
+    n_running--;
+    return NULL;
+}
+
+/* The most threads that were there at once, beside the callers and who counts. */
+static int most_helpers(void) {
+    pthread_t callers[CALLERS];
+    int before = n_threads(), most = 0;
+    n_running = CALLERS;
+    for (int i = 0; i < CALLERS; i++)
+        cr_assert_eq(pthread_create(&callers[i], NULL, compile_often, (void *)(intptr_t)i), 0);
+    while (n_running) {
+        int n = n_threads() - before - CALLERS;
+        most = n > most ? n : most;
+    }
+    for (int i = 0; i < CALLERS; i++)
+        pthread_join(callers[i], NULL);
+    return most;
+}
+
+Test(jit_threads, all_compiles_share_their_helpers) {
+    setenv("OMP_NUM_THREADS", "3", 1); /* asked for once in a process */
+    int most = most_helpers();
+    cr_assert(most > 0 && most <= 2, "%d helpers", most);
+}
+
+Test(jit_threads, one_thread_has_no_helper) {
+    setenv("OMP_NUM_THREADS", "1", 1);
+    cr_assert_eq(most_helpers(), 0);
 }

@@ -365,26 +365,26 @@ Test(launch, threads_that_are_of_use) {
     char root[] = "/tmp/tiga_cores_XXXXXX", command[64];
     cr_assert(mkdtemp(root));
     unsetenv("OMP_NUM_THREADS");
-    int all = rt_count_threads(root); /* no control groups there */
+    int all = base_count_threads(root); /* no control groups there */
     cr_assert_geq(all, 1);
     put_line(root, "/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
     put_line(root, "/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n");
-    cr_assert_eq(rt_count_threads(root), all);
+    cr_assert_eq(base_count_threads(root), all);
     put_line(root, "/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "50000\n");
-    cr_assert_eq(rt_count_threads(root), 1);
+    cr_assert_eq(base_count_threads(root), 1);
     put_line(root, "/sys/fs/cgroup/cpu.max", "max 100000\n");
-    cr_assert_eq(rt_count_threads(root), all);
+    cr_assert_eq(base_count_threads(root), all);
     put_line(root, "/sys/fs/cgroup/cpu.max", "100001 100000\n");
-    cr_assert_eq(rt_count_threads(root), all < 2 ? all : 2);
+    cr_assert_eq(base_count_threads(root), all < 2 ? all : 2);
     put_line(root, "/sys/fs/cgroup/cpu.max", "1000 100000\n");
-    cr_assert_eq(rt_count_threads(root), 1);
+    cr_assert_eq(base_count_threads(root), 1);
     static const struct {
         const char *text;
         int want;
     } cases[] = {{"3", 3}, {"5,2", 5}, {"7 ", 7}, {"0", 1}, {"-2", 1}, {"x", 1}, {"", 1}, {"99999999", 4096}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         setenv("OMP_NUM_THREADS", cases[i].text, 1);
-        cr_assert_eq(rt_count_threads(root), cases[i].want, "'%s'", cases[i].text);
+        cr_assert_eq(base_count_threads(root), cases[i].want, "'%s'", cases[i].text);
     }
     snprintf(command, sizeof command, "rm -rf %s", root);
     cr_assert_eq(system(command), 0);

@@ -1,8 +1,9 @@
 /* How many threads are of use: OMP_NUM_THREADS, which users of other numeric libraries set, or the processors that this process may
  * run on, no more than its control group may use at a time. */
-#include "runtime/runtime.h"
+#include "base/base.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,7 +70,7 @@ static int quota(const char *root) {
     return n > MOST ? MOST : (int)n;
 }
 
-int rt_count_threads(const char *root) {
+int base_count_threads(const char *root) {
     int n = from_environment();
     if (n > 0)
         return n;
@@ -81,9 +82,9 @@ int rt_count_threads(const char *root) {
 static pthread_once_t counted = PTHREAD_ONCE_INIT;
 static int n_default;
 
-static void count(void) { n_default = rt_count_threads(""); }
+static void count(void) { n_default = base_count_threads(""); }
 
-int rt_default_threads(void) {
+int base_default_threads(void) {
     pthread_once(&counted, count);
     return n_default;
 }
