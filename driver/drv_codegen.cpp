@@ -3,12 +3,15 @@
 // Kernels come in vectors, unrolled, and with their loops in the order they are to run, so most of -O2 finds nothing in
 // them.  What is left to do: helpers are inlined, values live in registers, what does not change leaves the loops.  The
 // code generator's own rewriting of addresses in loops is left out as well: an instruction adds a base and an index
-// anyway, and short loops lose more at their heads than they win inside.
+// anyway, and short loops lose more at their heads than they win inside.  So is what no emitted C can have any use for; in a
+// module of hundreds of kernels, asking costs.
 #include "driver/drv_codegen.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Analysis/CGSCCPassManager.h"
 #include "llvm/Analysis/InlineCost.h"
+#include "llvm/Analysis/LoopInfo.h"
 #include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/Analysis/TargetTransformInfo.h"
 #include "llvm/CodeGen/MachineModuleInfo.h"
@@ -140,6 +143,29 @@ llvm::FunctionPassManager for_helpers(int opt_level) {
     return f;
 }
 
+// LLVM looks a long time at loops before it leaves them alone: those of vectors already, and those that prefetch.
+bool may_vectorise(const llvm::Loop &loop) {
+    for (const llvm::BasicBlock *block : loop.blocks())
+        for (const llvm::Instruction &i : *block) {
+            const auto *call = llvm::dyn_cast<llvm::IntrinsicInst>(&i);
+            if (i.getType()->isVectorTy() || (call && call->getIntrinsicID() == llvm::Intrinsic::prefetch))
+                return false;
+        }
+    return true;
+}
+
+struct vectorise_loops : public llvm::PassInfoMixin<vectorise_loops> {
+    llvm::PreservedAnalyses run(llvm::Function &f, llvm::FunctionAnalysisManager &fam) {
+        for (const llvm::Loop *loop : fam.getResult<llvm::LoopAnalysis>(f).getLoopsInPreorder())
+            if (loop->isInnermost() && may_vectorise(*loop))
+                return vectorise.run(f, fam);
+        return llvm::PreservedAnalyses::all();
+    }
+
+  private:
+    llvm::LoopVectorizePass vectorise;
+};
+
 // Loops of a constant few steps are unrolled, because arrays that live in registers wait for it; what has no vectors yet
 // and could have gets them.
 llvm::FunctionPassManager for_kernels(int opt_level) {
@@ -155,7 +181,7 @@ llvm::FunctionPassManager for_kernels(int opt_level) {
     f.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LoopFullUnrollPass(opt_level)));
     f.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
     f.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/true));
-    f.addPass(llvm::LoopVectorizePass());
+    f.addPass(vectorise_loops());
     f.addPass(llvm::SLPVectorizerPass());
     f.addPass(llvm::GVNPass()); // before them it would take loads of whole vectors apart
     f.addPass(llvm::InstCombinePass());
@@ -246,6 +272,22 @@ class give_up : public llvm::FunctionPass {
 };
 char give_up::ID;
 
+// Passes of the code generator that are not run: the first two rewrite addresses in loops; for the rest, emitted C has no
+// exceptions, no collected garbage, no threads' own variables, no jumps to computed addresses, no numbers wider than
+// registers and no matrices in tiles; it compares no memory, and nobody asked for debug values, instrumentation or protection
+// against speculation.
+bool is_left_out(llvm::StringRef name) {
+    static const llvm::StringRef names =
+        " loop-reduce canon-freeze mergeicmps expand-memcmp consthoist tlshoist indirectbr-expand "
+        "callbrprepare dwarf-eh-prepare gc-lowering shadow-stack-gc-lowering gc-analysis "
+        "fixup-statepoint-caller-saved stackmap-liveness expand-large-div-rem expand-large-fp-convert "
+        "lower-amx-intrinsics lower-amx-type tilepreconfig lowertilecopy removeredundantdebugvalues "
+        "livedebugvalues stack-frame-layout machine-sanmd pseudo-probe-inserter safe-stack fentry-insert "
+        "xray-instrumentation patchable-function funclet-layout kcfi x86-slh x86-lvi-load x86-lvi-ret "
+        "x86-seses x86-return-thunks ";
+    return !name.empty() && names.contains((" " + name + " ").str());
+}
+
 // The code generator's own list, without what was left out on purpose.  Each function goes all the way from its last pass
 // over IR to machine code before the next begins.
 class pass_list : public llvm::legacy::PassManager {
@@ -254,7 +296,7 @@ class pass_list : public llvm::legacy::PassManager {
     void add(llvm::Pass *p) override {
         const llvm::PassInfo *info = llvm::PassRegistry::getPassRegistry()->getPassInfo(p->getPassID());
         llvm::StringRef name = info ? info->getPassArgument() : "";
-        if (name == "loop-reduce" || name == "canon-freeze") {
+        if (is_left_out(name)) {
             delete p;
             return;
         }
