@@ -59,8 +59,6 @@ std::vector<std::string> clang_arguments(llvm::StringRef text, const drv_clang_o
     if (o->unwind)
         args.push_back("-funwind-tables=2");
     args.push_back("-disable-llvm-verifier"); // as a released clang does
-    if (o->kind == DRV_CLANG_OBJECT) // of variables: a kernel's live in registers
-        args.push_back("-disable-lifetime-markers");
     if (o->kind == DRV_CLANG_OBJECT)
         args.push_back("-discard-value-names");
     if (o->opt_level >= 2)
