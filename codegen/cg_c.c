@@ -73,23 +73,6 @@ static const char macros[] =
     "#else\n"
     "#define TIGA_RESTRICT restrict\n"
     "#endif\n"
-    "/* Long loops are run in pieces of so many steps, `width` elements each.  Between them: does the caller not want "
-    "the\n"
-    " * result any more? */\n"
-    "#define TIGA_STEPS(work) ((int64_t)(1048576.0 / (16.0 + work)) + 1)\n"
-    "#if defined(TIGA_SHORT_PIECES)\n"
-    "#define TIGA_AT_MOST(steps) ((void)(steps), 1)\n"
-    "#else\n"
-    "#define TIGA_AT_MOST(steps) (steps)\n"
-    "#endif\n"
-    "#define TIGA_PIECE(i, end, width, steps) \\\n"
-    "    ((end) - (i) > (width) * TIGA_AT_MOST(steps) ? (i) + (width) * TIGA_AT_MOST(steps) : (end))\n"
-    "#if defined(__GNUC__)\n"
-    "#define TIGA_RARELY(condition) __builtin_expect(condition, 0)\n"
-    "#else\n"
-    "#define TIGA_RARELY(condition) (condition)\n"
-    "#endif\n"
-    "#define TIGA_GIVE_UP(args) ((args)->give_up && (args)->give_up((args)->user))\n"
     "#if defined(_WIN32)\n"
     "#define TIGA_EXPORT __declspec(dllexport)\n"
     "#elif defined(__GNUC__)\n"
@@ -129,6 +112,30 @@ static const char complex_macro[] =
     "#else\n"
     "#define TIGA_COMPLEX(type, re, im) ((type){re, im})\n"
     "#endif\n";
+
+static const char pieces_macro[] =
+    "/* Long loops are run in pieces of so many steps, `width` elements each; ends tell the compiler that few get "
+    "there. */\n"
+    "#if defined(TIGA_SHORT_PIECES)\n"
+    "#define TIGA_AT_MOST(steps) ((void)(steps), 1)\n"
+    "#else\n"
+    "#define TIGA_AT_MOST(steps) (steps)\n"
+    "#endif\n"
+    "#define TIGA_STEPS(work) ((int64_t)(1048576.0 / (16.0 + work)) + 1)\n"
+    "#define TIGA_PIECE(i, end, width, steps) \\\n"
+    "    ((end) - (i) > (width) * TIGA_AT_MOST(steps) ? (i) + (width) * TIGA_AT_MOST(steps) : (end))\n"
+    "#if defined(__GNUC__)\n"
+    "#define TIGA_RARELY(condition) __builtin_expect(condition, 0)\n"
+    "static __attribute__((noinline, cold))\n"
+    "#else\n"
+    "#define TIGA_RARELY(condition) (condition)\n"
+    "static\n"
+    "#endif\n"
+    "/* Between two pieces: -1 when the caller does not want the result any more, else where the next one ends. */\n"
+    "int64_t tiga_ask(const tiga_launch_args *args, int64_t at, int64_t end, int64_t steps) {\n"
+    "    if (args->give_up && args->give_up(args->user)) return -1;\n"
+    "    return TIGA_PIECE(at, end, 1, steps);\n"
+    "}\n";
 
 static const char source_macro[] =
     "/* The source of edge e, in columns of 32 or 64 bits. */\n"
@@ -290,6 +297,8 @@ static void assemble(const cg_options *o, const cg_helpers *h, const cg_vectors 
         cg_raw(&w, source_macro);
     if (v->prefetch)
         cg_raw(&w, prefetch_macro);
+    if (mentions(kernels, "tiga_ask("))
+        cg_raw(&w, pieces_macro);
     cg_blank(&w);
     cg_raw(&w, base_str_text(helpers));
     cg_raw(&w, base_str_text(vectors));

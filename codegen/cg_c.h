@@ -68,8 +68,8 @@ typedef struct cg_loop {
     bool *field_used;
     const char **dim; /* names of dimensions, by symbol */
     bool *dim_used;
-    const char *offsets, *sources, *edge_of, *args, *row_begin, *row_end, *n_rows, *edge_end, *ask_at, *scratch, *wide;
-    bool uses_offsets, uses_sources, uses_edge_of, uses_n_rows, uses_edge_end, uses_ask_at, failed;
+    const char *offsets, *sources, *edge_of, *args, *row_begin, *row_end, *n_rows, *edge_end, *scratch, *wide;
+    bool uses_offsets, uses_sources, uses_edge_of, uses_n_rows, uses_edge_end, failed;
     /* the tile that encloses what is written now */
     ir_id tile_arg; /* its width argument; 0 outside */
     int64_t tile_width; /* constant, or 0 when known at run time only */
@@ -84,6 +84,7 @@ typedef struct cg_loop {
     ir_id *scratch_vars; /* arrays in scratch memory, in order */
     const char **scratch_names; /* of their offsets */
     size_t n_scratch, cap_scratch;
+    const char *ask_at, *first_ask; /* where a piece of a walk ends, and at first; NULL: no walk asks */
     const char **steps; /* work for a step, of those numbers of steps in a piece that depend on dimensions */
     size_t n_steps, cap_steps;
 } cg_loop;
@@ -107,7 +108,6 @@ void cg_prefetch(cg_loop *c, ir_id edges, const char *e, const char *steps);
 /* How many steps, of `width` iterations each, are a piece: a number or a name; NULL: the loop stays whole. */
 const char *cg_piece_steps(cg_loop *c, ir_id loop, int64_t width);
 void cg_steps_lines(const cg_loop *c, cg_text *w); /* declares those names */
-void cg_give_up(cg_loop *c, const char *when); /* returns if the caller says so; when: rarely true, or NULL */
 /* Over single steps from a `head` that declares i; pragma: a macro in front, or NULL. */
 void cg_open_steps(cg_loop *c, const char *pragma, const char *i, const char *head, const char *end, const char *steps);
 void cg_close_steps(cg_loop *c, const char *i, const char *end, const char *steps);

@@ -62,8 +62,6 @@ static void unpack(cg_loop *c, cg_text *w) {
     }
     if (c->uses_edge_end)
         cg_line(w, "const int64_t %s = %s[%s];", c->edge_end, c->offsets, c->row_end);
-    if (c->uses_ask_at)
-        cg_line(w, "int64_t %s = %s;", c->ask_at, c->edge_end);
     if (c->n_scratch)
         cg_line(w, "char *const %s = (char *)%s->scratch;", c->scratch, a);
     if (c->n_scratch)
@@ -119,6 +117,8 @@ static void emit_function(cg_loop *c, const base_str *body, cg_text *w) {
     size_t before = w->out->len;
     unpack(c, w);
     cg_steps_lines(c, w);
+    if (c->first_ask)
+        cg_line(w, "int64_t %s = %s;", c->ask_at, c->first_ask);
     if (w->out->len == before)
         cg_line(w, "(void)%s;", c->args);
     if (!has_rows(c))

@@ -1,9 +1,10 @@
 /* Long loops in pieces, between which the caller is asked whether to give up: a row may have as many edges, and an edge as
- * many features, as fit in memory, and nobody waits that long for a key that was pressed.
+ * much to do, as fit in memory, and nobody waits that long for a key that was pressed.
  *
- * A loop inside of another has none when the outer one has, which asks often enough; but a tile may have any number of
- * edges.  A piece is about TIGA_STEPS' number of operations, less than a millisecond; where sizes are known at run time only, so
- * is the number of steps.  A loop that is known to be shorter stays whole. */
+ * Every place that asks takes time to compile, so only these do: walks, but for those that do little and pass 10^9
+ * edges a second; and, outside of walks, loops over features with loops inside that may be long, or with functions that take long.
+ * Between rows the runtime asks, and nobody else where bodies are so many that they serve columns of 32 and 64 bits.  A piece is about a million operations, less than a millisecond; where sizes are known at
+ * run time only, so is the number of steps.  A loop that is known to be shorter stays whole. */
 #include "codegen/cg_c.h"
 
 #include <string.h>
@@ -82,15 +83,23 @@ static amount work_of(cg_loop *c, const ir_region *r) {
     return sum;
 }
 
-/* An outer loop has pieces that are short enough. */
+/* An outer loop asks often enough; but a tile may have any number of edges. */
 static bool inside_of_pieces(const cg_loop *c, ir_id id) {
     ir_opcode own = ir_at(c->f, id)->code;
     for (ir_id l = c->site[id].loop; l; l = c->site[l].loop) {
         ir_opcode code = ir_at(c->f, l)->code;
-        if (code == IR_EDGES || code == IR_RANGE || code == IR_LOOP || (code == IR_TILES && own != IR_EDGES))
+        if (code != IR_ROWS && (code != IR_TILES || own != IR_EDGES))
             return true;
     }
     return false;
+}
+
+static bool may_take_long(const ir_op *loop, const amount *work, int64_t width) {
+    if (loop->code == IR_ROWS)
+        return false;
+    if (loop->code == IR_EDGES)
+        return width == 1 || work->text || work->value >= LITTLE_WORK;
+    return work->text || (loop->code != IR_TILES && work->value >= (double)(width * MATH_WORK));
 }
 
 /* Whether a loop is known to have no more than `most` steps. */
@@ -116,11 +125,11 @@ static const char *steps_name(cg_loop *c, const char *work) {
 
 const char *cg_piece_steps(cg_loop *c, ir_id id, int64_t width) {
     const ir_op *loop = ir_at(c->f, id);
-    if (inside_of_pieces(c, id))
+    if (c->source_bits == CG_EITHER || inside_of_pieces(c, id))
         return NULL;
     amount work = times(c, work_of(c, loop->region), (amount){.value = (double)width});
-    if (loop->code == IR_EDGES && width == 16 && !work.text && work.value < LITTLE_WORK)
-        return NULL; /* 10^9 edges a second */
+    if (!may_take_long(loop, &work, width))
+        return NULL;
     if (work.text)
         return steps_name(c, work.text);
     int64_t steps = MOST_STEPS;
@@ -143,16 +152,9 @@ static const char *open_pieces(cg_loop *c, const char *i, const char *head, cons
     return stop;
 }
 
-void cg_give_up(cg_loop *c, const char *when) {
-    if (when)
-        cg_line(&c->w, "if (TIGA_RARELY(%s) && TIGA_GIVE_UP(%s))", when, c->args);
-    else
-        cg_line(&c->w, "if (TIGA_GIVE_UP(%s))", c->args);
-    cg_line(&c->w, "    return;");
-}
-
 static void close_pieces(cg_loop *c, const char *more) {
-    cg_give_up(c, more);
+    cg_line(&c->w, "if (TIGA_RARELY(%s) && tiga_ask(%s, 0, 0, 0) < 0)", more, c->args);
+    cg_line(&c->w, "    return;");
     cg_close(&c->w, "");
 }
 

@@ -323,8 +323,8 @@ static bool prefetches(const cg_loop *c, ir_id id) {
 }
 
 /* Asks for what the edge `prefetch` places ahead will read at its source, and under its own number on a transposed walk.
- * That edge may belong to a later row of the chunk.  steps: the pieces of a walk that is long end where `ask_at` says, which
- * costs the others nothing. */
+ * That edge may belong to a later row of the chunk.  steps: `ask_at`, where the look-ahead ends, is the
+ * end of a piece too. */
 void cg_prefetch(cg_loop *c, ir_id id, const char *e, const char *steps) {
     const ir_op *op = ir_at(c->f, id), *sources[MAX_FETCHES], *edges[MAX_FETCHES];
     int64_t distance = ir_int(op, IR_ATTR_PREFETCH, 0);
@@ -348,15 +348,38 @@ void cg_prefetch(cg_loop *c, ir_id id, const char *e, const char *steps) {
     }
     cg_close(&c->w, "");
     if (steps) {
-        cg_open(&c->w, "else if (TIGA_RARELY(%s < %s))", c->ask_at, c->edge_end);
-        cg_give_up(c, NULL);
-        cg_line(&c->w, "%s = TIGA_PIECE(%s + %lld, %s, 1, %s);", c->ask_at, e, (long long)distance, c->edge_end, steps);
-        cg_close(&c->w, "");
+        cg_line(&c->w, "else if (TIGA_RARELY(%s < %s) && (%s = tiga_ask(%s, %s + %lld, %s, %s)) < 0)", c->ask_at,
+                c->edge_end, c->ask_at, c->args, e, (long long)distance, c->edge_end, steps);
+        cg_line(&c->w, "    return;");
     }
     cg_names_release(&c->names, mark);
 }
 
 /* ---- walks ------------------------------------------------------------------------------------------------------- */
+static size_t count_walks(const cg_loop *c, const ir_region *r) {
+    size_t n = 0;
+    for (size_t i = 0; i < r->n; ++i) {
+        const ir_op *op = ir_at(c->f, r->ops[i]);
+        n += op->code == IR_EDGES;
+        n += op->region ? count_walks(c, op->region) : 0;
+    }
+    return n;
+}
+
+/* Where the walk asks first.  The only one of the function goes through its edges in order, so one place is set for all rows;
+ * of several, each begins again in every row, and only long ones ask. */
+static void first_piece(cg_loop *c, ir_id id, const char *begin, const char *end, const char *steps) {
+    c->uses_edge_end = true;
+    if (ir_at(c->f, c->site[id].loop)->code == IR_ROWS && count_walks(c, &c->f->body) == 1) {
+        c->first_ask =
+            base_arena_printf(c->arena, "TIGA_PIECE(%s[%s], %s, 1, %s)", c->offsets, c->row_begin, c->edge_end, steps);
+        return;
+    }
+    c->first_ask = c->edge_end;
+    cg_line(&c->w, "if (TIGA_RARELY(%s - %s > TIGA_AT_MOST(%s)))", end, begin, steps);
+    cg_line(&c->w, "    %s = %s + TIGA_AT_MOST(%s);", c->ask_at, begin, steps);
+}
+
 static void edges(cg_loop *c, ir_id id) {
     const ir_op *op = ir_at(c->f, id);
     const char *begin, *end;
@@ -371,11 +394,8 @@ static void edges(cg_loop *c, ir_id id) {
     const char *e = cg_name(&c->names, "e"), *last = cg_name(&c->names, "e_end");
     const char *steps = cg_piece_steps(c, id, 1), *asks = prefetches(c, id) ? steps : NULL;
     const char *head = base_arena_printf(c->arena, "int64_t %s = %s, %s = %s", e, begin, last, end);
-    if (asks) {
-        c->uses_ask_at = true;
-        cg_line(&c->w, "if (TIGA_RARELY(%s - %s > TIGA_AT_MOST(%s)))", end, begin, steps);
-        cg_line(&c->w, "    %s = %s + %s;", c->ask_at, begin, steps);
-    }
+    if (asks)
+        first_piece(c, id, begin, end, asks);
     cg_open_steps(c, "TIGA_NO_UNROLL", e, head, last, asks ? NULL : steps);
     bind_arg(c, op, 0, e);
     if (lane)

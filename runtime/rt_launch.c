@@ -8,14 +8,16 @@
  * when the rest would take longer than starting threads does, they get it.  A chunk that took long is not believed before
  * a second one did: this thread may have lost its processor meanwhile.
  *
- * Interruption is asked for between chunks, and by kernels between the pieces of loops that may be long. */
+ * Interruption is asked for between chunks, every millisecond or so between rows, and by kernels between the pieces of loops
+ * that may be long. */
 #include "runtime/runtime.h"
 
 #include <stdatomic.h>
 #include <time.h>
 
-enum { ROW_COST = 4, CHUNKS_PER_THREAD = 16, SCRATCH_ALIGN = 64 };
-static const double LARGE_BYTES = 2e6, CHUNK_MAX_BYTES = 4e6, CHUNK_MIN_BYTES = 16e3, START_SECONDS = 20e-6;
+enum { ROW_COST = 4, CHUNKS_PER_THREAD = 16, SCRATCH_ALIGN = 64, FIRST_UNITS = 64, STEP_GROWTH = 16 };
+static const double LARGE_BYTES = 2e6, CHUNK_MAX_BYTES = 4e6, CHUNK_MIN_BYTES = 16e3, START_SECONDS = 20e-6,
+                    STEP_SECONDS = 1e-3;
 
 typedef struct job {
     const rt_launch *l;
@@ -58,6 +60,13 @@ static int32_t give_up(void *user) {
     return 1;
 }
 
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* A few units at a time, more when they turn out to be short: between them it may be over. */
 static void run_units(job *j, int64_t begin, int64_t end, int thread) {
     if (begin == end)
         return;
@@ -71,19 +80,26 @@ static void run_units(job *j, int64_t begin, int64_t end, int thread) {
     if (j->l->graph)
         args.graph = *j->l->graph;
     args.scratch = j->scratch ? j->scratch + thread * j->scratch_each : NULL;
-    j->fn(&args, begin, end);
+    double start = end - begin > FIRST_UNITS ? now() : 0;
+    for (int64_t n = FIRST_UNITS; begin < end;) {
+        int64_t stop = end - begin > n ? begin + n : end;
+        j->fn(&args, begin, stop);
+        begin = stop;
+        if (begin == end || give_up(j))
+            return;
+        double end_time = now(), took = end_time - start;
+        start = end_time;
+        if (took < STEP_SECONDS)
+            n *= STEP_GROWTH;
+        else if (took > 2 * STEP_SECONDS && n > 1)
+            n /= 2;
+    }
 }
 
 static void chunk_task(void *arg, int64_t task, int thread) {
     job *j = arg;
     int64_t k = j->first + task;
     run_units(j, chunk_begin(j, k), chunk_begin(j, k + 1), thread);
-}
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
 /* Scratch for `threads` threads, fewer when the budget does not allow all; kept in the context for the next launch. */

@@ -213,22 +213,6 @@ typedef struct tiga_module_info {
 #else
 #define TIGA_RESTRICT restrict
 #endif
-/* Long loops are run in pieces of so many steps, `width` elements each.  Between them: does the caller not want the
- * result any more? */
-#define TIGA_STEPS(work) ((int64_t)(1048576.0 / (16.0 + work)) + 1)
-#if defined(TIGA_SHORT_PIECES)
-#define TIGA_AT_MOST(steps) ((void)(steps), 1)
-#else
-#define TIGA_AT_MOST(steps) (steps)
-#endif
-#define TIGA_PIECE(i, end, width, steps) \
-    ((end) - (i) > (width) * TIGA_AT_MOST(steps) ? (i) + (width) * TIGA_AT_MOST(steps) : (end))
-#if defined(__GNUC__)
-#define TIGA_RARELY(condition) __builtin_expect(condition, 0)
-#else
-#define TIGA_RARELY(condition) (condition)
-#endif
-#define TIGA_GIVE_UP(args) ((args)->give_up && (args)->give_up((args)->user))
 #if defined(_WIN32)
 #define TIGA_EXPORT __declspec(dllexport)
 #elif defined(__GNUC__)
@@ -249,6 +233,27 @@ typedef struct tiga_module_info {
 #else
 #define TIGA_PREFETCH(address) ((void)(address))
 #endif
+/* Long loops are run in pieces of so many steps, `width` elements each; ends tell the compiler that few get there. */
+#if defined(TIGA_SHORT_PIECES)
+#define TIGA_AT_MOST(steps) ((void)(steps), 1)
+#else
+#define TIGA_AT_MOST(steps) (steps)
+#endif
+#define TIGA_STEPS(work) ((int64_t)(1048576.0 / (16.0 + work)) + 1)
+#define TIGA_PIECE(i, end, width, steps) \
+    ((end) - (i) > (width) * TIGA_AT_MOST(steps) ? (i) + (width) * TIGA_AT_MOST(steps) : (end))
+#if defined(__GNUC__)
+#define TIGA_RARELY(condition) __builtin_expect(condition, 0)
+static __attribute__((noinline, cold))
+#else
+#define TIGA_RARELY(condition) (condition)
+static
+#endif
+/* Between two pieces: -1 when the caller does not want the result any more, else where the next one ends. */
+int64_t tiga_ask(const tiga_launch_args *args, int64_t at, int64_t end, int64_t steps) {
+    if (args->give_up && args->give_up(args->user)) return -1;
+    return TIGA_PIECE(at, end, 1, steps);
+}
 
 TIGA_FN float tiga_collapse_sum_f32(const float *partials) {
     float p[8];
@@ -423,134 +428,111 @@ static void weighted_sum_rows32(const tiga_launch_args *args, int64_t row_begin,
     float *TIGA_RESTRICT out = (float *)args->buffers[3];
     const int64_t edge_end = offsets[row_end];
     int64_t ask_at = edge_end;
-    const int64_t tiga_steps_0 = TIGA_STEPS((2 + (((double)F) * (0.015625) + 1) * (1335)) * (1));
-    for (int64_t i = row_begin; i < row_end;) {
-        const int64_t i_stop = TIGA_PIECE(i, row_end, 1, tiga_steps_0);
-        for (; i < i_stop; ++i) {
-            {
-                int64_t k0 = 0;
-                for (; k0 + 64 <= F;) {
-                    const int64_t k0_stop = TIGA_PIECE(k0, F, 64, 512);
-                    for (; k0 + 64 <= k0_stop; k0 += 64) {
-                        tiga_f32x16 sum_0 = tiga_splat_f32x16(0.0f);
-                        tiga_f32x16 sum_16 = tiga_splat_f32x16(0.0f);
-                        tiga_f32x16 sum_32 = tiga_splat_f32x16(0.0f);
-                        tiga_f32x16 sum_48 = tiga_splat_f32x16(0.0f);
-                        if (TIGA_RARELY(offsets[i + 1] - offsets[i] > TIGA_AT_MOST(8192)))
-                            ask_at = offsets[i] + 8192;
-                        TIGA_NO_UNROLL
-                        for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
-                            if (e + 8 < ask_at) {
-                                const int64_t ahead = sources[e + 8];
-                                TIGA_PREFETCH(&x[ahead * F + k0]);
-                                TIGA_PREFETCH(&x[ahead * F + k0 + 16]);
-                                TIGA_PREFETCH(&x[ahead * F + k0 + 32]);
-                                TIGA_PREFETCH(&x[ahead * F + k0 + 48]);
-                            }
-                            else if (TIGA_RARELY(ask_at < edge_end)) {
-                                if (TIGA_GIVE_UP(args))
-                                    return;
-                                ask_at = TIGA_PIECE(e + 8, edge_end, 1, 8192);
-                            }
-                            const int64_t j = sources[e];
-                            const float w_e = w[e];
-                            sum_0 = tiga_add_f32x16(sum_0, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0])));
-                            sum_16 = tiga_add_f32x16(sum_16, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0 + 16])));
-                            sum_32 = tiga_add_f32x16(sum_32, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0 + 32])));
-                            sum_48 = tiga_add_f32x16(sum_48, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0 + 48])));
-                        }
-                        tiga_store_f32x16(&out[i * F + k0], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0]), sum_0));
-                        tiga_store_f32x16(&out[i * F + k0 + 16], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0 + 16]), sum_16));
-                        tiga_store_f32x16(&out[i * F + k0 + 32], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0 + 32]), sum_32));
-                        tiga_store_f32x16(&out[i * F + k0 + 48], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0 + 48]), sum_48));
+    for (int64_t i = row_begin; i < row_end; ++i) {
+        {
+            int64_t k0 = 0;
+            for (; k0 + 64 <= F; k0 += 64) {
+                tiga_f32x16 sum_0 = tiga_splat_f32x16(0.0f);
+                tiga_f32x16 sum_16 = tiga_splat_f32x16(0.0f);
+                tiga_f32x16 sum_32 = tiga_splat_f32x16(0.0f);
+                tiga_f32x16 sum_48 = tiga_splat_f32x16(0.0f);
+                if (TIGA_RARELY(offsets[i + 1] - offsets[i] > TIGA_AT_MOST(8192)))
+                    ask_at = offsets[i] + TIGA_AT_MOST(8192);
+                TIGA_NO_UNROLL
+                for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
+                    if (e + 8 < ask_at) {
+                        const int64_t ahead = sources[e + 8];
+                        TIGA_PREFETCH(&x[ahead * F + k0]);
+                        TIGA_PREFETCH(&x[ahead * F + k0 + 16]);
+                        TIGA_PREFETCH(&x[ahead * F + k0 + 32]);
+                        TIGA_PREFETCH(&x[ahead * F + k0 + 48]);
                     }
-                    if (TIGA_RARELY(k0 + 64 <= F) && TIGA_GIVE_UP(args))
+                    else if (TIGA_RARELY(ask_at < edge_end) && (ask_at = tiga_ask(args, e + 8, edge_end, 8192)) < 0)
                         return;
+                    const int64_t j = sources[e];
+                    const float w_e = w[e];
+                    sum_0 = tiga_add_f32x16(sum_0, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0])));
+                    sum_16 = tiga_add_f32x16(sum_16, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0 + 16])));
+                    sum_32 = tiga_add_f32x16(sum_32, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0 + 32])));
+                    sum_48 = tiga_add_f32x16(sum_48, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0 + 48])));
                 }
-                if (k0 + 32 <= F) {
-                    tiga_f32x16 sum_0 = tiga_splat_f32x16(0.0f);
-                    tiga_f32x16 sum_16 = tiga_splat_f32x16(0.0f);
-                    if (TIGA_RARELY(offsets[i + 1] - offsets[i] > TIGA_AT_MOST(16384)))
-                        ask_at = offsets[i] + 16384;
-                    TIGA_NO_UNROLL
-                    for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
-                        if (e + 8 < ask_at) {
-                            const int64_t ahead = sources[e + 8];
-                            TIGA_PREFETCH(&x[ahead * F + k0]);
-                            TIGA_PREFETCH(&x[ahead * F + k0 + 16]);
-                        }
-                        else if (TIGA_RARELY(ask_at < edge_end)) {
-                            if (TIGA_GIVE_UP(args))
-                                return;
-                            ask_at = TIGA_PIECE(e + 8, edge_end, 1, 16384);
-                        }
-                        const int64_t j = sources[e];
-                        const float w_e = w[e];
-                        sum_0 = tiga_add_f32x16(sum_0, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0])));
-                        sum_16 = tiga_add_f32x16(sum_16, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0 + 16])));
+                tiga_store_f32x16(&out[i * F + k0], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0]), sum_0));
+                tiga_store_f32x16(&out[i * F + k0 + 16], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0 + 16]), sum_16));
+                tiga_store_f32x16(&out[i * F + k0 + 32], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0 + 32]), sum_32));
+                tiga_store_f32x16(&out[i * F + k0 + 48], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0 + 48]), sum_48));
+            }
+            if (k0 + 32 <= F) {
+                tiga_f32x16 sum_0 = tiga_splat_f32x16(0.0f);
+                tiga_f32x16 sum_16 = tiga_splat_f32x16(0.0f);
+                if (TIGA_RARELY(offsets[i + 1] - offsets[i] > TIGA_AT_MOST(16384)))
+                    ask_at = offsets[i] + TIGA_AT_MOST(16384);
+                TIGA_NO_UNROLL
+                for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
+                    if (e + 8 < ask_at) {
+                        const int64_t ahead = sources[e + 8];
+                        TIGA_PREFETCH(&x[ahead * F + k0]);
+                        TIGA_PREFETCH(&x[ahead * F + k0 + 16]);
                     }
-                    tiga_store_f32x16(&out[i * F + k0], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0]), sum_0));
-                    tiga_store_f32x16(&out[i * F + k0 + 16], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0 + 16]), sum_16));
-                    k0 += 32;
+                    else if (TIGA_RARELY(ask_at < edge_end) && (ask_at = tiga_ask(args, e + 8, edge_end, 16384)) < 0)
+                        return;
+                    const int64_t j = sources[e];
+                    const float w_e = w[e];
+                    sum_0 = tiga_add_f32x16(sum_0, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0])));
+                    sum_16 = tiga_add_f32x16(sum_16, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0 + 16])));
                 }
-                if (k0 + 16 <= F) {
-                    tiga_f32x16 sum = tiga_splat_f32x16(0.0f);
-                    if (TIGA_RARELY(offsets[i + 1] - offsets[i] > TIGA_AT_MOST(32768)))
-                        ask_at = offsets[i] + 32768;
-                    TIGA_NO_UNROLL
-                    for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
-                        if (e + 8 < ask_at) {
-                            const int64_t ahead = sources[e + 8];
-                            TIGA_PREFETCH(&x[ahead * F + k0]);
-                        }
-                        else if (TIGA_RARELY(ask_at < edge_end)) {
-                            if (TIGA_GIVE_UP(args))
-                                return;
-                            ask_at = TIGA_PIECE(e + 8, edge_end, 1, 32768);
-                        }
-                        const int64_t j = sources[e];
-                        const float w_e = w[e];
-                        sum = tiga_add_f32x16(sum, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0])));
+                tiga_store_f32x16(&out[i * F + k0], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0]), sum_0));
+                tiga_store_f32x16(&out[i * F + k0 + 16], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0 + 16]), sum_16));
+                k0 += 32;
+            }
+            if (k0 + 16 <= F) {
+                tiga_f32x16 sum = tiga_splat_f32x16(0.0f);
+                if (TIGA_RARELY(offsets[i + 1] - offsets[i] > TIGA_AT_MOST(32768)))
+                    ask_at = offsets[i] + TIGA_AT_MOST(32768);
+                TIGA_NO_UNROLL
+                for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
+                    if (e + 8 < ask_at) {
+                        const int64_t ahead = sources[e + 8];
+                        TIGA_PREFETCH(&x[ahead * F + k0]);
                     }
-                    tiga_store_f32x16(&out[i * F + k0], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0]), sum));
-                    k0 += 16;
+                    else if (TIGA_RARELY(ask_at < edge_end) && (ask_at = tiga_ask(args, e + 8, edge_end, 32768)) < 0)
+                        return;
+                    const int64_t j = sources[e];
+                    const float w_e = w[e];
+                    sum = tiga_add_f32x16(sum, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0])));
                 }
-                if (k0 < F) {
-                    const int64_t width = F - k0;
-                    float sum[16];
+                tiga_store_f32x16(&out[i * F + k0], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0]), sum));
+                k0 += 16;
+            }
+            if (k0 < F) {
+                const int64_t width = F - k0;
+                float sum[16];
+                TIGA_SHORT_LOOP
+                for (int64_t l = 0; l < width; ++l) {
+                    sum[l] = 0.0f;
+                }
+                if (TIGA_RARELY(offsets[i + 1] - offsets[i] > TIGA_AT_MOST(8192)))
+                    ask_at = offsets[i] + TIGA_AT_MOST(8192);
+                TIGA_NO_UNROLL
+                for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
+                    if (e + 8 < ask_at) {
+                        const int64_t ahead = sources[e + 8];
+                        TIGA_PREFETCH(&x[ahead * F + k0]);
+                    }
+                    else if (TIGA_RARELY(ask_at < edge_end) && (ask_at = tiga_ask(args, e + 8, edge_end, 8192)) < 0)
+                        return;
+                    const int64_t j = sources[e];
+                    const float w_e = w[e];
                     TIGA_SHORT_LOOP
                     for (int64_t l = 0; l < width; ++l) {
-                        sum[l] = 0.0f;
+                        sum[l] = sum[l] + (w_e * x[j * F + k0 + l]);
                     }
-                    if (TIGA_RARELY(offsets[i + 1] - offsets[i] > TIGA_AT_MOST(8192)))
-                        ask_at = offsets[i] + 8192;
-                    TIGA_NO_UNROLL
-                    for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
-                        if (e + 8 < ask_at) {
-                            const int64_t ahead = sources[e + 8];
-                            TIGA_PREFETCH(&x[ahead * F + k0]);
-                        }
-                        else if (TIGA_RARELY(ask_at < edge_end)) {
-                            if (TIGA_GIVE_UP(args))
-                                return;
-                            ask_at = TIGA_PIECE(e + 8, edge_end, 1, 8192);
-                        }
-                        const int64_t j = sources[e];
-                        const float w_e = w[e];
-                        TIGA_SHORT_LOOP
-                        for (int64_t l = 0; l < width; ++l) {
-                            sum[l] = sum[l] + (w_e * x[j * F + k0 + l]);
-                        }
-                    }
-                    TIGA_SHORT_LOOP
-                    for (int64_t l = 0; l < width; ++l) {
-                        out[i * F + k0 + l] = bias[i * F + k0 + l] + sum[l];
-                    }
+                }
+                TIGA_SHORT_LOOP
+                for (int64_t l = 0; l < width; ++l) {
+                    out[i * F + k0 + l] = bias[i * F + k0 + l] + sum[l];
                 }
             }
         }
-        if (TIGA_RARELY(i < row_end) && TIGA_GIVE_UP(args))
-            return;
     }
 }
 
@@ -564,134 +546,111 @@ static void weighted_sum_rows64(const tiga_launch_args *args, int64_t row_begin,
     float *TIGA_RESTRICT out = (float *)args->buffers[3];
     const int64_t edge_end = offsets[row_end];
     int64_t ask_at = edge_end;
-    const int64_t tiga_steps_0 = TIGA_STEPS((2 + (((double)F) * (0.015625) + 1) * (1335)) * (1));
-    for (int64_t i = row_begin; i < row_end;) {
-        const int64_t i_stop = TIGA_PIECE(i, row_end, 1, tiga_steps_0);
-        for (; i < i_stop; ++i) {
-            {
-                int64_t k0 = 0;
-                for (; k0 + 64 <= F;) {
-                    const int64_t k0_stop = TIGA_PIECE(k0, F, 64, 512);
-                    for (; k0 + 64 <= k0_stop; k0 += 64) {
-                        tiga_f32x16 sum_0 = tiga_splat_f32x16(0.0f);
-                        tiga_f32x16 sum_16 = tiga_splat_f32x16(0.0f);
-                        tiga_f32x16 sum_32 = tiga_splat_f32x16(0.0f);
-                        tiga_f32x16 sum_48 = tiga_splat_f32x16(0.0f);
-                        if (TIGA_RARELY(offsets[i + 1] - offsets[i] > TIGA_AT_MOST(8192)))
-                            ask_at = offsets[i] + 8192;
-                        TIGA_NO_UNROLL
-                        for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
-                            if (e + 8 < ask_at) {
-                                const int64_t ahead = sources[e + 8];
-                                TIGA_PREFETCH(&x[ahead * F + k0]);
-                                TIGA_PREFETCH(&x[ahead * F + k0 + 16]);
-                                TIGA_PREFETCH(&x[ahead * F + k0 + 32]);
-                                TIGA_PREFETCH(&x[ahead * F + k0 + 48]);
-                            }
-                            else if (TIGA_RARELY(ask_at < edge_end)) {
-                                if (TIGA_GIVE_UP(args))
-                                    return;
-                                ask_at = TIGA_PIECE(e + 8, edge_end, 1, 8192);
-                            }
-                            const int64_t j = sources[e];
-                            const float w_e = w[e];
-                            sum_0 = tiga_add_f32x16(sum_0, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0])));
-                            sum_16 = tiga_add_f32x16(sum_16, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0 + 16])));
-                            sum_32 = tiga_add_f32x16(sum_32, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0 + 32])));
-                            sum_48 = tiga_add_f32x16(sum_48, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0 + 48])));
-                        }
-                        tiga_store_f32x16(&out[i * F + k0], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0]), sum_0));
-                        tiga_store_f32x16(&out[i * F + k0 + 16], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0 + 16]), sum_16));
-                        tiga_store_f32x16(&out[i * F + k0 + 32], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0 + 32]), sum_32));
-                        tiga_store_f32x16(&out[i * F + k0 + 48], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0 + 48]), sum_48));
+    for (int64_t i = row_begin; i < row_end; ++i) {
+        {
+            int64_t k0 = 0;
+            for (; k0 + 64 <= F; k0 += 64) {
+                tiga_f32x16 sum_0 = tiga_splat_f32x16(0.0f);
+                tiga_f32x16 sum_16 = tiga_splat_f32x16(0.0f);
+                tiga_f32x16 sum_32 = tiga_splat_f32x16(0.0f);
+                tiga_f32x16 sum_48 = tiga_splat_f32x16(0.0f);
+                if (TIGA_RARELY(offsets[i + 1] - offsets[i] > TIGA_AT_MOST(8192)))
+                    ask_at = offsets[i] + TIGA_AT_MOST(8192);
+                TIGA_NO_UNROLL
+                for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
+                    if (e + 8 < ask_at) {
+                        const int64_t ahead = sources[e + 8];
+                        TIGA_PREFETCH(&x[ahead * F + k0]);
+                        TIGA_PREFETCH(&x[ahead * F + k0 + 16]);
+                        TIGA_PREFETCH(&x[ahead * F + k0 + 32]);
+                        TIGA_PREFETCH(&x[ahead * F + k0 + 48]);
                     }
-                    if (TIGA_RARELY(k0 + 64 <= F) && TIGA_GIVE_UP(args))
+                    else if (TIGA_RARELY(ask_at < edge_end) && (ask_at = tiga_ask(args, e + 8, edge_end, 8192)) < 0)
                         return;
+                    const int64_t j = sources[e];
+                    const float w_e = w[e];
+                    sum_0 = tiga_add_f32x16(sum_0, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0])));
+                    sum_16 = tiga_add_f32x16(sum_16, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0 + 16])));
+                    sum_32 = tiga_add_f32x16(sum_32, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0 + 32])));
+                    sum_48 = tiga_add_f32x16(sum_48, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0 + 48])));
                 }
-                if (k0 + 32 <= F) {
-                    tiga_f32x16 sum_0 = tiga_splat_f32x16(0.0f);
-                    tiga_f32x16 sum_16 = tiga_splat_f32x16(0.0f);
-                    if (TIGA_RARELY(offsets[i + 1] - offsets[i] > TIGA_AT_MOST(16384)))
-                        ask_at = offsets[i] + 16384;
-                    TIGA_NO_UNROLL
-                    for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
-                        if (e + 8 < ask_at) {
-                            const int64_t ahead = sources[e + 8];
-                            TIGA_PREFETCH(&x[ahead * F + k0]);
-                            TIGA_PREFETCH(&x[ahead * F + k0 + 16]);
-                        }
-                        else if (TIGA_RARELY(ask_at < edge_end)) {
-                            if (TIGA_GIVE_UP(args))
-                                return;
-                            ask_at = TIGA_PIECE(e + 8, edge_end, 1, 16384);
-                        }
-                        const int64_t j = sources[e];
-                        const float w_e = w[e];
-                        sum_0 = tiga_add_f32x16(sum_0, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0])));
-                        sum_16 = tiga_add_f32x16(sum_16, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0 + 16])));
+                tiga_store_f32x16(&out[i * F + k0], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0]), sum_0));
+                tiga_store_f32x16(&out[i * F + k0 + 16], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0 + 16]), sum_16));
+                tiga_store_f32x16(&out[i * F + k0 + 32], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0 + 32]), sum_32));
+                tiga_store_f32x16(&out[i * F + k0 + 48], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0 + 48]), sum_48));
+            }
+            if (k0 + 32 <= F) {
+                tiga_f32x16 sum_0 = tiga_splat_f32x16(0.0f);
+                tiga_f32x16 sum_16 = tiga_splat_f32x16(0.0f);
+                if (TIGA_RARELY(offsets[i + 1] - offsets[i] > TIGA_AT_MOST(16384)))
+                    ask_at = offsets[i] + TIGA_AT_MOST(16384);
+                TIGA_NO_UNROLL
+                for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
+                    if (e + 8 < ask_at) {
+                        const int64_t ahead = sources[e + 8];
+                        TIGA_PREFETCH(&x[ahead * F + k0]);
+                        TIGA_PREFETCH(&x[ahead * F + k0 + 16]);
                     }
-                    tiga_store_f32x16(&out[i * F + k0], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0]), sum_0));
-                    tiga_store_f32x16(&out[i * F + k0 + 16], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0 + 16]), sum_16));
-                    k0 += 32;
+                    else if (TIGA_RARELY(ask_at < edge_end) && (ask_at = tiga_ask(args, e + 8, edge_end, 16384)) < 0)
+                        return;
+                    const int64_t j = sources[e];
+                    const float w_e = w[e];
+                    sum_0 = tiga_add_f32x16(sum_0, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0])));
+                    sum_16 = tiga_add_f32x16(sum_16, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0 + 16])));
                 }
-                if (k0 + 16 <= F) {
-                    tiga_f32x16 sum = tiga_splat_f32x16(0.0f);
-                    if (TIGA_RARELY(offsets[i + 1] - offsets[i] > TIGA_AT_MOST(32768)))
-                        ask_at = offsets[i] + 32768;
-                    TIGA_NO_UNROLL
-                    for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
-                        if (e + 8 < ask_at) {
-                            const int64_t ahead = sources[e + 8];
-                            TIGA_PREFETCH(&x[ahead * F + k0]);
-                        }
-                        else if (TIGA_RARELY(ask_at < edge_end)) {
-                            if (TIGA_GIVE_UP(args))
-                                return;
-                            ask_at = TIGA_PIECE(e + 8, edge_end, 1, 32768);
-                        }
-                        const int64_t j = sources[e];
-                        const float w_e = w[e];
-                        sum = tiga_add_f32x16(sum, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0])));
+                tiga_store_f32x16(&out[i * F + k0], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0]), sum_0));
+                tiga_store_f32x16(&out[i * F + k0 + 16], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0 + 16]), sum_16));
+                k0 += 32;
+            }
+            if (k0 + 16 <= F) {
+                tiga_f32x16 sum = tiga_splat_f32x16(0.0f);
+                if (TIGA_RARELY(offsets[i + 1] - offsets[i] > TIGA_AT_MOST(32768)))
+                    ask_at = offsets[i] + TIGA_AT_MOST(32768);
+                TIGA_NO_UNROLL
+                for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
+                    if (e + 8 < ask_at) {
+                        const int64_t ahead = sources[e + 8];
+                        TIGA_PREFETCH(&x[ahead * F + k0]);
                     }
-                    tiga_store_f32x16(&out[i * F + k0], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0]), sum));
-                    k0 += 16;
+                    else if (TIGA_RARELY(ask_at < edge_end) && (ask_at = tiga_ask(args, e + 8, edge_end, 32768)) < 0)
+                        return;
+                    const int64_t j = sources[e];
+                    const float w_e = w[e];
+                    sum = tiga_add_f32x16(sum, tiga_mul_f32x16(tiga_splat_f32x16(w_e), tiga_load_f32x16(&x[j * F + k0])));
                 }
-                if (k0 < F) {
-                    const int64_t width = F - k0;
-                    float sum[16];
+                tiga_store_f32x16(&out[i * F + k0], tiga_add_f32x16(tiga_load_f32x16(&bias[i * F + k0]), sum));
+                k0 += 16;
+            }
+            if (k0 < F) {
+                const int64_t width = F - k0;
+                float sum[16];
+                TIGA_SHORT_LOOP
+                for (int64_t l = 0; l < width; ++l) {
+                    sum[l] = 0.0f;
+                }
+                if (TIGA_RARELY(offsets[i + 1] - offsets[i] > TIGA_AT_MOST(8192)))
+                    ask_at = offsets[i] + TIGA_AT_MOST(8192);
+                TIGA_NO_UNROLL
+                for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
+                    if (e + 8 < ask_at) {
+                        const int64_t ahead = sources[e + 8];
+                        TIGA_PREFETCH(&x[ahead * F + k0]);
+                    }
+                    else if (TIGA_RARELY(ask_at < edge_end) && (ask_at = tiga_ask(args, e + 8, edge_end, 8192)) < 0)
+                        return;
+                    const int64_t j = sources[e];
+                    const float w_e = w[e];
                     TIGA_SHORT_LOOP
                     for (int64_t l = 0; l < width; ++l) {
-                        sum[l] = 0.0f;
+                        sum[l] = sum[l] + (w_e * x[j * F + k0 + l]);
                     }
-                    if (TIGA_RARELY(offsets[i + 1] - offsets[i] > TIGA_AT_MOST(8192)))
-                        ask_at = offsets[i] + 8192;
-                    TIGA_NO_UNROLL
-                    for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
-                        if (e + 8 < ask_at) {
-                            const int64_t ahead = sources[e + 8];
-                            TIGA_PREFETCH(&x[ahead * F + k0]);
-                        }
-                        else if (TIGA_RARELY(ask_at < edge_end)) {
-                            if (TIGA_GIVE_UP(args))
-                                return;
-                            ask_at = TIGA_PIECE(e + 8, edge_end, 1, 8192);
-                        }
-                        const int64_t j = sources[e];
-                        const float w_e = w[e];
-                        TIGA_SHORT_LOOP
-                        for (int64_t l = 0; l < width; ++l) {
-                            sum[l] = sum[l] + (w_e * x[j * F + k0 + l]);
-                        }
-                    }
-                    TIGA_SHORT_LOOP
-                    for (int64_t l = 0; l < width; ++l) {
-                        out[i * F + k0 + l] = bias[i * F + k0 + l] + sum[l];
-                    }
+                }
+                TIGA_SHORT_LOOP
+                for (int64_t l = 0; l < width; ++l) {
+                    out[i * F + k0 + l] = bias[i * F + k0 + l] + sum[l];
                 }
             }
         }
-        if (TIGA_RARELY(i < row_end) && TIGA_GIVE_UP(args))
-            return;
     }
 }
 
@@ -703,32 +662,27 @@ static void smooth_rows32(const tiga_launch_args *args, int64_t row_begin, int64
     const float *TIGA_RESTRICT dt = (const float *)args->buffers[1];
     float *TIGA_RESTRICT out = (float *)args->buffers[2];
     const float dt_value = dt[0];
-    for (int64_t i = row_begin; i < row_end;) {
-        const int64_t i_stop = TIGA_PIECE(i, row_end, 1, 8192);
-        for (; i < i_stop; ++i) {
-            float sum_parts[16] = {0.0f};
-            const float u_i = u[i];
-            {
-                int64_t e = offsets[i];
-                const int64_t e_end = offsets[i + 1];
-                if (e + 16 <= e_end) {
-                    tiga_f32x16 sum = tiga_load_f32x16(&sum_parts[0]);
-                    for (; e + 16 <= e_end; e += 16) {
-                        sum = tiga_add_f32x16(sum, tiga_sub_f32x16(tiga_gather32_f32x16(&u[0], sources + e, 1), tiga_splat_f32x16(u_i)));
-                    }
-                    tiga_store_f32x16(&sum_parts[0], sum);
+    for (int64_t i = row_begin; i < row_end; ++i) {
+        float sum_parts[16] = {0.0f};
+        const float u_i = u[i];
+        {
+            int64_t e = offsets[i];
+            const int64_t e_end = offsets[i + 1];
+            if (e + 16 <= e_end) {
+                tiga_f32x16 sum = tiga_load_f32x16(&sum_parts[0]);
+                for (; e + 16 <= e_end; e += 16) {
+                    sum = tiga_add_f32x16(sum, tiga_sub_f32x16(tiga_gather32_f32x16(&u[0], sources + e, 1), tiga_splat_f32x16(u_i)));
                 }
-                TIGA_SHORT_LOOP
-                for (int64_t n = 0; e < e_end; ++e, ++n) {
-                    const int64_t j = sources[e];
-                    sum_parts[n & 15] = sum_parts[n & 15] + (u[j] - u_i);
-                }
+                tiga_store_f32x16(&sum_parts[0], sum);
             }
-            const float sum = tiga_collapse_sum_f32(sum_parts);
-            out[i] = u_i + (dt_value * sum);
+            TIGA_SHORT_LOOP
+            for (int64_t n = 0; e < e_end; ++e, ++n) {
+                const int64_t j = sources[e];
+                sum_parts[n & 15] = sum_parts[n & 15] + (u[j] - u_i);
+            }
         }
-        if (TIGA_RARELY(i < row_end) && TIGA_GIVE_UP(args))
-            return;
+        const float sum = tiga_collapse_sum_f32(sum_parts);
+        out[i] = u_i + (dt_value * sum);
     }
 }
 
@@ -739,32 +693,27 @@ static void smooth_rows64(const tiga_launch_args *args, int64_t row_begin, int64
     const float *TIGA_RESTRICT dt = (const float *)args->buffers[1];
     float *TIGA_RESTRICT out = (float *)args->buffers[2];
     const float dt_value = dt[0];
-    for (int64_t i = row_begin; i < row_end;) {
-        const int64_t i_stop = TIGA_PIECE(i, row_end, 1, 8192);
-        for (; i < i_stop; ++i) {
-            float sum_parts[16] = {0.0f};
-            const float u_i = u[i];
-            {
-                int64_t e = offsets[i];
-                const int64_t e_end = offsets[i + 1];
-                if (e + 16 <= e_end) {
-                    tiga_f32x16 sum = tiga_load_f32x16(&sum_parts[0]);
-                    for (; e + 16 <= e_end; e += 16) {
-                        sum = tiga_add_f32x16(sum, tiga_sub_f32x16(tiga_gather64_f32x16(&u[0], sources + e, 1), tiga_splat_f32x16(u_i)));
-                    }
-                    tiga_store_f32x16(&sum_parts[0], sum);
+    for (int64_t i = row_begin; i < row_end; ++i) {
+        float sum_parts[16] = {0.0f};
+        const float u_i = u[i];
+        {
+            int64_t e = offsets[i];
+            const int64_t e_end = offsets[i + 1];
+            if (e + 16 <= e_end) {
+                tiga_f32x16 sum = tiga_load_f32x16(&sum_parts[0]);
+                for (; e + 16 <= e_end; e += 16) {
+                    sum = tiga_add_f32x16(sum, tiga_sub_f32x16(tiga_gather64_f32x16(&u[0], sources + e, 1), tiga_splat_f32x16(u_i)));
                 }
-                TIGA_SHORT_LOOP
-                for (int64_t n = 0; e < e_end; ++e, ++n) {
-                    const int64_t j = sources[e];
-                    sum_parts[n & 15] = sum_parts[n & 15] + (u[j] - u_i);
-                }
+                tiga_store_f32x16(&sum_parts[0], sum);
             }
-            const float sum = tiga_collapse_sum_f32(sum_parts);
-            out[i] = u_i + (dt_value * sum);
+            TIGA_SHORT_LOOP
+            for (int64_t n = 0; e < e_end; ++e, ++n) {
+                const int64_t j = sources[e];
+                sum_parts[n & 15] = sum_parts[n & 15] + (u[j] - u_i);
+            }
         }
-        if (TIGA_RARELY(i < row_end) && TIGA_GIVE_UP(args))
-            return;
+        const float sum = tiga_collapse_sum_f32(sum_parts);
+        out[i] = u_i + (dt_value * sum);
     }
 }
 
@@ -778,97 +727,76 @@ static void spread_rows32(const tiga_launch_args *args, int64_t row_begin, int64
     float *TIGA_RESTRICT near = (float *)args->buffers[2];
     float *TIGA_RESTRICT score = (float *)args->buffers[3];
     const int64_t edge_end = offsets[row_end];
-    int64_t ask_at = edge_end;
     char *const scratch = (char *)args->scratch;
     const int64_t scratch_0 = 0;
-    const int64_t tiga_steps_0 = TIGA_STEPS((3 + (((double)F) * (0.125) + 1) * (4) + (16) * (10 + (((double)F) * (0.125) + 1) * (10) + (((double)F) * (0.125) + 1) * (8)) + (((double)F) * (0.125) + 1) * (5)) * (1));
-    const int64_t tiga_steps_1 = TIGA_STEPS((10 + (((double)F) * (0.125) + 1) * (10) + (((double)F) * (0.125) + 1) * (8)) * (1));
-    for (int64_t i = row_begin; i < row_end;) {
-        const int64_t i_stop = TIGA_PIECE(i, row_end, 1, tiga_steps_0);
-        for (; i < i_stop; ++i) {
-            float *const sum = (float *)(void *)(scratch + scratch_0);
-            {
-                int64_t k = 0;
-                for (; k + 16 <= F;) {
-                    const int64_t k_stop = TIGA_PIECE(k, F, 16, 16384);
-                    for (; k + 16 <= k_stop; k += 16) {
-                        tiga_store_f32x16(&sum[k], tiga_splat_f32x16(0.0f));
-                    }
-                    if (TIGA_RARELY(k + 16 <= F) && TIGA_GIVE_UP(args))
-                        return;
-                }
-                for (; k < F; ++k) {
-                    sum[k] = 0.0f;
-                }
+    const int64_t tiga_steps_0 = TIGA_STEPS((10 + (((double)F) * (0.125) + 1) * (10) + (((double)F) * (0.125) + 1) * (8)) * (1));
+    int64_t ask_at = TIGA_PIECE(offsets[row_begin], edge_end, 1, tiga_steps_0);
+    for (int64_t i = row_begin; i < row_end; ++i) {
+        float *const sum = (float *)(void *)(scratch + scratch_0);
+        {
+            int64_t k = 0;
+            for (; k + 16 <= F; k += 16) {
+                tiga_store_f32x16(&sum[k], tiga_splat_f32x16(0.0f));
             }
-            if (TIGA_RARELY(offsets[i + 1] - offsets[i] > TIGA_AT_MOST(tiga_steps_1)))
-                ask_at = offsets[i] + tiga_steps_1;
-            TIGA_NO_UNROLL
-            for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
-                if (e + 8 < ask_at) {
-                    const int64_t ahead = sources[e + 8];
-                    for (int64_t k = 0; k < F; k += 16) TIGA_PREFETCH(&x[ahead * F + k]);
-                }
-                else if (TIGA_RARELY(ask_at < edge_end)) {
-                    if (TIGA_GIVE_UP(args))
-                        return;
-                    ask_at = TIGA_PIECE(e + 8, edge_end, 1, tiga_steps_1);
-                }
-                const int64_t j = sources[e];
-                float sum_parts[16] = {0.0f};
-                float sum_parts_[16] = {0.0f};
-                {
-                    int64_t k = 0;
-                    tiga_f32x16 sum_ = tiga_load_f32x16(&sum_parts[0]);
-                    tiga_f32x16 sum2 = tiga_load_f32x16(&sum_parts_[0]);
-                    for (; k + 16 <= F; k += 16) {
-                        const tiga_f32x16 y_i = tiga_load_f32x16(&y[i * F + k]);
-                        const tiga_f32x16 x_j = tiga_load_f32x16(&x[j * F + k]);
-                        const tiga_f32x16 t22 = tiga_sub_f32x16(x_j, y_i);
-                        sum_ = tiga_add_f32x16(sum_, tiga_mul_f32x16(t22, t22));
-                        sum2 = tiga_add_f32x16(sum2, tiga_mul_f32x16(x_j, y_i));
-                    }
-                    tiga_store_f32x16(&sum_parts[0], sum_);
-                    tiga_store_f32x16(&sum_parts_[0], sum2);
-                    for (; k < F; ++k) {
-                        const float y_i = y[i * F + k];
-                        const float x_j = x[j * F + k];
-                        const float t22 = x_j - y_i;
-                        sum_parts[k & 15] = sum_parts[k & 15] + (t22 * t22);
-                        sum_parts_[k & 15] = sum_parts_[k & 15] + (x_j * y_i);
-                    }
-                }
-                const float sum_ = tiga_collapse_sum_f32(sum_parts);
-                const float t28 = 1.0f + sum_;
-                {
-                    int64_t k = 0;
-                    for (; k + 16 <= F; k += 16) {
-                        tiga_store_f32x16(&sum[k], tiga_add_f32x16(tiga_load_f32x16(&sum[k]), tiga_div_f32x16(tiga_load_f32x16(&x[j * F + k]), tiga_splat_f32x16(t28))));
-                    }
-                    for (; k < F; ++k) {
-                        sum[k] = sum[k] + (x[j * F + k] / t28);
-                    }
-                }
-                const float sum2 = tiga_collapse_sum_f32(sum_parts_);
-                score[e] = sum2;
-            }
-            {
-                int64_t k = 0;
-                for (; k + 16 <= F;) {
-                    const int64_t k_stop = TIGA_PIECE(k, F, 16, 8192);
-                    for (; k + 16 <= k_stop; k += 16) {
-                        tiga_store_f32x16(&near[i * F + k], tiga_load_f32x16(&sum[k]));
-                    }
-                    if (TIGA_RARELY(k + 16 <= F) && TIGA_GIVE_UP(args))
-                        return;
-                }
-                for (; k < F; ++k) {
-                    near[i * F + k] = sum[k];
-                }
+            for (; k < F; ++k) {
+                sum[k] = 0.0f;
             }
         }
-        if (TIGA_RARELY(i < row_end) && TIGA_GIVE_UP(args))
-            return;
+        TIGA_NO_UNROLL
+        for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
+            if (e + 8 < ask_at) {
+                const int64_t ahead = sources[e + 8];
+                for (int64_t k = 0; k < F; k += 16) TIGA_PREFETCH(&x[ahead * F + k]);
+            }
+            else if (TIGA_RARELY(ask_at < edge_end) && (ask_at = tiga_ask(args, e + 8, edge_end, tiga_steps_0)) < 0)
+                return;
+            const int64_t j = sources[e];
+            float sum_parts[16] = {0.0f};
+            float sum_parts_[16] = {0.0f};
+            {
+                int64_t k = 0;
+                tiga_f32x16 sum_ = tiga_load_f32x16(&sum_parts[0]);
+                tiga_f32x16 sum2 = tiga_load_f32x16(&sum_parts_[0]);
+                for (; k + 16 <= F; k += 16) {
+                    const tiga_f32x16 y_i = tiga_load_f32x16(&y[i * F + k]);
+                    const tiga_f32x16 x_j = tiga_load_f32x16(&x[j * F + k]);
+                    const tiga_f32x16 t22 = tiga_sub_f32x16(x_j, y_i);
+                    sum_ = tiga_add_f32x16(sum_, tiga_mul_f32x16(t22, t22));
+                    sum2 = tiga_add_f32x16(sum2, tiga_mul_f32x16(x_j, y_i));
+                }
+                tiga_store_f32x16(&sum_parts[0], sum_);
+                tiga_store_f32x16(&sum_parts_[0], sum2);
+                for (; k < F; ++k) {
+                    const float y_i = y[i * F + k];
+                    const float x_j = x[j * F + k];
+                    const float t22 = x_j - y_i;
+                    sum_parts[k & 15] = sum_parts[k & 15] + (t22 * t22);
+                    sum_parts_[k & 15] = sum_parts_[k & 15] + (x_j * y_i);
+                }
+            }
+            const float sum_ = tiga_collapse_sum_f32(sum_parts);
+            const float t28 = 1.0f + sum_;
+            {
+                int64_t k = 0;
+                for (; k + 16 <= F; k += 16) {
+                    tiga_store_f32x16(&sum[k], tiga_add_f32x16(tiga_load_f32x16(&sum[k]), tiga_div_f32x16(tiga_load_f32x16(&x[j * F + k]), tiga_splat_f32x16(t28))));
+                }
+                for (; k < F; ++k) {
+                    sum[k] = sum[k] + (x[j * F + k] / t28);
+                }
+            }
+            const float sum2 = tiga_collapse_sum_f32(sum_parts_);
+            score[e] = sum2;
+        }
+        {
+            int64_t k = 0;
+            for (; k + 16 <= F; k += 16) {
+                tiga_store_f32x16(&near[i * F + k], tiga_load_f32x16(&sum[k]));
+            }
+            for (; k < F; ++k) {
+                near[i * F + k] = sum[k];
+            }
+        }
     }
 }
 
@@ -885,97 +813,76 @@ static void spread_rows64(const tiga_launch_args *args, int64_t row_begin, int64
     float *TIGA_RESTRICT near = (float *)args->buffers[2];
     float *TIGA_RESTRICT score = (float *)args->buffers[3];
     const int64_t edge_end = offsets[row_end];
-    int64_t ask_at = edge_end;
     char *const scratch = (char *)args->scratch;
     const int64_t scratch_0 = 0;
-    const int64_t tiga_steps_0 = TIGA_STEPS((3 + (((double)F) * (0.125) + 1) * (4) + (16) * (10 + (((double)F) * (0.125) + 1) * (10) + (((double)F) * (0.125) + 1) * (8)) + (((double)F) * (0.125) + 1) * (5)) * (1));
-    const int64_t tiga_steps_1 = TIGA_STEPS((10 + (((double)F) * (0.125) + 1) * (10) + (((double)F) * (0.125) + 1) * (8)) * (1));
-    for (int64_t i = row_begin; i < row_end;) {
-        const int64_t i_stop = TIGA_PIECE(i, row_end, 1, tiga_steps_0);
-        for (; i < i_stop; ++i) {
-            float *const sum = (float *)(void *)(scratch + scratch_0);
-            {
-                int64_t k = 0;
-                for (; k + 16 <= F;) {
-                    const int64_t k_stop = TIGA_PIECE(k, F, 16, 16384);
-                    for (; k + 16 <= k_stop; k += 16) {
-                        tiga_store_f32x16(&sum[k], tiga_splat_f32x16(0.0f));
-                    }
-                    if (TIGA_RARELY(k + 16 <= F) && TIGA_GIVE_UP(args))
-                        return;
-                }
-                for (; k < F; ++k) {
-                    sum[k] = 0.0f;
-                }
+    const int64_t tiga_steps_0 = TIGA_STEPS((10 + (((double)F) * (0.125) + 1) * (10) + (((double)F) * (0.125) + 1) * (8)) * (1));
+    int64_t ask_at = TIGA_PIECE(offsets[row_begin], edge_end, 1, tiga_steps_0);
+    for (int64_t i = row_begin; i < row_end; ++i) {
+        float *const sum = (float *)(void *)(scratch + scratch_0);
+        {
+            int64_t k = 0;
+            for (; k + 16 <= F; k += 16) {
+                tiga_store_f32x16(&sum[k], tiga_splat_f32x16(0.0f));
             }
-            if (TIGA_RARELY(offsets[i + 1] - offsets[i] > TIGA_AT_MOST(tiga_steps_1)))
-                ask_at = offsets[i] + tiga_steps_1;
-            TIGA_NO_UNROLL
-            for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
-                if (e + 8 < ask_at) {
-                    const int64_t ahead = sources[e + 8];
-                    for (int64_t k = 0; k < F; k += 16) TIGA_PREFETCH(&x[ahead * F + k]);
-                }
-                else if (TIGA_RARELY(ask_at < edge_end)) {
-                    if (TIGA_GIVE_UP(args))
-                        return;
-                    ask_at = TIGA_PIECE(e + 8, edge_end, 1, tiga_steps_1);
-                }
-                const int64_t j = sources[e];
-                float sum_parts[16] = {0.0f};
-                float sum_parts_[16] = {0.0f};
-                {
-                    int64_t k = 0;
-                    tiga_f32x16 sum_ = tiga_load_f32x16(&sum_parts[0]);
-                    tiga_f32x16 sum2 = tiga_load_f32x16(&sum_parts_[0]);
-                    for (; k + 16 <= F; k += 16) {
-                        const tiga_f32x16 y_i = tiga_load_f32x16(&y[i * F + k]);
-                        const tiga_f32x16 x_j = tiga_load_f32x16(&x[j * F + k]);
-                        const tiga_f32x16 t22 = tiga_sub_f32x16(x_j, y_i);
-                        sum_ = tiga_add_f32x16(sum_, tiga_mul_f32x16(t22, t22));
-                        sum2 = tiga_add_f32x16(sum2, tiga_mul_f32x16(x_j, y_i));
-                    }
-                    tiga_store_f32x16(&sum_parts[0], sum_);
-                    tiga_store_f32x16(&sum_parts_[0], sum2);
-                    for (; k < F; ++k) {
-                        const float y_i = y[i * F + k];
-                        const float x_j = x[j * F + k];
-                        const float t22 = x_j - y_i;
-                        sum_parts[k & 15] = sum_parts[k & 15] + (t22 * t22);
-                        sum_parts_[k & 15] = sum_parts_[k & 15] + (x_j * y_i);
-                    }
-                }
-                const float sum_ = tiga_collapse_sum_f32(sum_parts);
-                const float t28 = 1.0f + sum_;
-                {
-                    int64_t k = 0;
-                    for (; k + 16 <= F; k += 16) {
-                        tiga_store_f32x16(&sum[k], tiga_add_f32x16(tiga_load_f32x16(&sum[k]), tiga_div_f32x16(tiga_load_f32x16(&x[j * F + k]), tiga_splat_f32x16(t28))));
-                    }
-                    for (; k < F; ++k) {
-                        sum[k] = sum[k] + (x[j * F + k] / t28);
-                    }
-                }
-                const float sum2 = tiga_collapse_sum_f32(sum_parts_);
-                score[e] = sum2;
-            }
-            {
-                int64_t k = 0;
-                for (; k + 16 <= F;) {
-                    const int64_t k_stop = TIGA_PIECE(k, F, 16, 8192);
-                    for (; k + 16 <= k_stop; k += 16) {
-                        tiga_store_f32x16(&near[i * F + k], tiga_load_f32x16(&sum[k]));
-                    }
-                    if (TIGA_RARELY(k + 16 <= F) && TIGA_GIVE_UP(args))
-                        return;
-                }
-                for (; k < F; ++k) {
-                    near[i * F + k] = sum[k];
-                }
+            for (; k < F; ++k) {
+                sum[k] = 0.0f;
             }
         }
-        if (TIGA_RARELY(i < row_end) && TIGA_GIVE_UP(args))
-            return;
+        TIGA_NO_UNROLL
+        for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
+            if (e + 8 < ask_at) {
+                const int64_t ahead = sources[e + 8];
+                for (int64_t k = 0; k < F; k += 16) TIGA_PREFETCH(&x[ahead * F + k]);
+            }
+            else if (TIGA_RARELY(ask_at < edge_end) && (ask_at = tiga_ask(args, e + 8, edge_end, tiga_steps_0)) < 0)
+                return;
+            const int64_t j = sources[e];
+            float sum_parts[16] = {0.0f};
+            float sum_parts_[16] = {0.0f};
+            {
+                int64_t k = 0;
+                tiga_f32x16 sum_ = tiga_load_f32x16(&sum_parts[0]);
+                tiga_f32x16 sum2 = tiga_load_f32x16(&sum_parts_[0]);
+                for (; k + 16 <= F; k += 16) {
+                    const tiga_f32x16 y_i = tiga_load_f32x16(&y[i * F + k]);
+                    const tiga_f32x16 x_j = tiga_load_f32x16(&x[j * F + k]);
+                    const tiga_f32x16 t22 = tiga_sub_f32x16(x_j, y_i);
+                    sum_ = tiga_add_f32x16(sum_, tiga_mul_f32x16(t22, t22));
+                    sum2 = tiga_add_f32x16(sum2, tiga_mul_f32x16(x_j, y_i));
+                }
+                tiga_store_f32x16(&sum_parts[0], sum_);
+                tiga_store_f32x16(&sum_parts_[0], sum2);
+                for (; k < F; ++k) {
+                    const float y_i = y[i * F + k];
+                    const float x_j = x[j * F + k];
+                    const float t22 = x_j - y_i;
+                    sum_parts[k & 15] = sum_parts[k & 15] + (t22 * t22);
+                    sum_parts_[k & 15] = sum_parts_[k & 15] + (x_j * y_i);
+                }
+            }
+            const float sum_ = tiga_collapse_sum_f32(sum_parts);
+            const float t28 = 1.0f + sum_;
+            {
+                int64_t k = 0;
+                for (; k + 16 <= F; k += 16) {
+                    tiga_store_f32x16(&sum[k], tiga_add_f32x16(tiga_load_f32x16(&sum[k]), tiga_div_f32x16(tiga_load_f32x16(&x[j * F + k]), tiga_splat_f32x16(t28))));
+                }
+                for (; k < F; ++k) {
+                    sum[k] = sum[k] + (x[j * F + k] / t28);
+                }
+            }
+            const float sum2 = tiga_collapse_sum_f32(sum_parts_);
+            score[e] = sum2;
+        }
+        {
+            int64_t k = 0;
+            for (; k + 16 <= F; k += 16) {
+                tiga_store_f32x16(&near[i * F + k], tiga_load_f32x16(&sum[k]));
+            }
+            for (; k < F; ++k) {
+                near[i * F + k] = sum[k];
+            }
+        }
     }
 }
 
