@@ -273,6 +273,7 @@ static bool decides(const tame_state *s) { return s->kind == TAME_MAX || s->kind
 
 static tame_state tame_choose(gen *g, const ir_type *states, const tame_state *so_far, int i) {
     tame_state out = {.kind = diff_chance(g->r, 60) ? TAME_SUM : diff_chance(g->r, 50) ? TAME_MAX : TAME_MIN};
+    if (!ir_dtype_is_float(states[i].dtype)) out.kind = TAME_SUM; /* a degree: no infinity to begin with */
     for (int k = 0; k < i; k++)
         if (decides(&so_far[k]) && stretches_to(&states[k], &states[i]) && diff_chance(g->r, 50))
             out = (tame_state){TAME_CHOICE, k};
