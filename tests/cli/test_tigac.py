@@ -210,7 +210,7 @@ sys.exit(status)
     def test_many_kernels(self):
         # two thousand took hours when every name was compared with every other
         self.write("many.tg", "".join(f"kernel k{i}(src x: f32) -> f32 {{ return reduce sum(src.x * {i}) }}\n" for i in range(2000)))
-        self.assertEqual(self.ok(TIGAC, "many.tg", "--emit=c").count("static void k"), 4000)
+        self.assertEqual(self.ok(TIGAC, "many.tg", "--emit=c").count("\nvoid k"), 4000)
 
     def test_vectors_and_prefetch_reach_the_code(self):
         # at F = 64, AVX-512: four vectors of sixteen floats, and the rows of later edges asked for in time
