@@ -177,14 +177,34 @@ static void count_uses(node *d, int by) {
             d->arg[k]->uses = by ? d->arg[k]->uses + by : 0;
 }
 
-/* What d is made of that was computed before: those become results, too.  With LRU it is not known whether there was room. */
-static int find_kept(const model *m, const node *d, node **kept) {
+static bool leads_to(const model *m, node *from, const node *to) {
+    if (from == to)
+        return true;
+    if (from->real || from->seen == m->traversal)
+        return false;
+    from->seen = m->traversal;
+    return leads_to(m, from->arg[0], to) || (from->arg[1] && leads_to(m, from->arg[1], to));
+}
+
+/* Whether a is still there when d has its value: the user has it, or something else to be made from it. */
+static bool outlives(model *m, const node *a, node *d) {
+    m->traversal++;
+    d->seen = m->traversal;
+    for (int i = 0; i < m->n; i++)
+        if (m->v[i] != d && leads_to(m, m->v[i], a))
+            return true;
+    return false;
+}
+
+/* What d is made of that was computed before: those become results, too.  With LRU it is not known whether there was room, so
+ * the library, which has done the step, is asked about what it has not freed. */
+static int find_kept(model *m, node *d, node **kept) {
     int n = 0;
     for (int k = 0; k < 2 && !d->ran; k++) {
         node *a = d->arg[k];
         if (!a || a->real || !a->ran || (k && a == d->arg[0]))
             continue;
-        if (!m->lru || tiga_tensor_get_execution(a->x).how != TIGA_TENSOR_PENDING)
+        if (!m->lru || (outlives(m, a, d) && tiga_tensor_get_execution(a->x).how != TIGA_TENSOR_PENDING))
             kept[n++] = a;
     }
     return m->lru || m->live + (n + 1) * d->n * 4 <= m->host ? n : 0;
