@@ -2,9 +2,11 @@
  * much to do, as fit in memory, and nobody waits that long for a key that was pressed.
  *
  * Every place that asks takes time to compile, so only these do: walks, but for those that do little and pass 10^9
- * edges a second; and, outside of walks, loops over features with loops inside that may be long, or with functions that take long.
- * Between rows the runtime asks, and nobody else where bodies are so many that they serve columns of 32 and 64 bits.  A piece is about a million operations, less than a millisecond; where sizes are known at
- * run time only, so is the number of steps.  A loop that is known to be shorter stays whole. */
+ * edges a second; and, outside of walks, loops over features with loops inside that may be long, or with functions that
+ * take long.  Where bodies are so many that they serve columns of 32 and 64 bits, none does.  Between rows the runtime asks.
+ *
+ * A piece is about a million operations, less than a millisecond; where sizes are known at run time only, so is the number
+ * of steps.  A loop that is known to be shorter stays whole. */
 #include "codegen/cg_c.h"
 
 #include <string.h>
