@@ -114,14 +114,13 @@ static const char complex_macro[] =
     "#endif\n";
 
 static const char pieces_macro[] =
-    "/* Long loops are run in pieces of so many steps, `width` elements each; ends tell the compiler that few get "
-    "there. */\n"
+    "/* Long loops are run in pieces of so many steps, `width` elements each. */\n"
     "#if defined(TIGA_SHORT_PIECES)\n"
     "#define TIGA_AT_MOST(steps) ((void)(steps), 1)\n"
     "#else\n"
     "#define TIGA_AT_MOST(steps) (steps)\n"
     "#endif\n"
-    "#define TIGA_STEPS(work) ((int64_t)(1048576.0 / (16.0 + work)) + 1)\n"
+    "#define TIGA_STEPS(work) ((int64_t)(1048576.0 / (16.0 + (work))) + 1)\n"
     "#define TIGA_PIECE(i, end, width, steps) \\\n"
     "    ((end) - (i) > (width) * TIGA_AT_MOST(steps) ? (i) + (width) * TIGA_AT_MOST(steps) : (end))\n"
     "#if defined(__GNUC__)\n"

@@ -4,6 +4,7 @@ Several arrays choose together: they broadcast, and their axes, beside each othe
 beside arrays count as arrays of no axes, as in numpy: where a slice stands between two of them, what they chose comes first.
 """
 import ctypes as C
+import math
 
 from . import _dtypes, _tensors
 from ._arguments import size
@@ -179,7 +180,7 @@ def _choose(x, sizes, chosen, to):
     total = None
     for numbers, axis, _ in chosen:
         index = numbers.settle(sizes[axis], axis)
-        n = _product(sizes[axis:axis + numbers.axes])
+        n = math.prod(sizes[axis:axis + numbers.axes])
         try:
             total = index if total is None else total.astype(_I64) * n + index.astype(_I64)
         except ValueError:
@@ -188,14 +189,7 @@ def _choose(x, sizes, chosen, to):
     return Tensor._take(_tensors.make("tiga_tensor_gather", x._handle, total._handle, to))
 
 
-def _product(sizes):
-    n = 1
-    for k in sizes:
-        n *= k
-    return n
-
-
 def _merged(x, place, axes):
     """Axes place ... place + axes - 1 as one."""
     shape = x.shape
-    return x if axes == 1 else x.reshape(shape[:place] + (_product(shape[place:place + axes]),) + shape[place + axes:])
+    return x if axes == 1 else x.reshape(shape[:place] + (math.prod(shape[place:place + axes]),) + shape[place + axes:])

@@ -233,13 +233,13 @@ typedef struct tiga_module_info {
 #else
 #define TIGA_PREFETCH(address) ((void)(address))
 #endif
-/* Long loops are run in pieces of so many steps, `width` elements each; ends tell the compiler that few get there. */
+/* Long loops are run in pieces of so many steps, `width` elements each. */
 #if defined(TIGA_SHORT_PIECES)
 #define TIGA_AT_MOST(steps) ((void)(steps), 1)
 #else
 #define TIGA_AT_MOST(steps) (steps)
 #endif
-#define TIGA_STEPS(work) ((int64_t)(1048576.0 / (16.0 + work)) + 1)
+#define TIGA_STEPS(work) ((int64_t)(1048576.0 / (16.0 + (work))) + 1)
 #define TIGA_PIECE(i, end, width, steps) \
     ((end) - (i) > (width) * TIGA_AT_MOST(steps) ? (i) + (width) * TIGA_AT_MOST(steps) : (end))
 #if defined(__GNUC__)

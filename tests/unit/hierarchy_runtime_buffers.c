@@ -6,31 +6,6 @@
 #include <pthread.h>
 #include <sys/stat.h>
 
-typedef struct bench {
-    tiga_context *ctx;
-    tiga_execution *run;
-    char folder[64];
-} bench;
-
-static void begin(bench *t, int64_t host, int64_t disk, int32_t eviction) {
-    tiga_context *ctx = t->ctx = new_context();
-    make_folder(t->folder);
-    tiga_execution_options o = scope(host, disk, t->folder, eviction);
-    OK(tiga_execution_begin(ctx, &o, &t->run));
-}
-
-static void end(bench *t) {
-    tiga_context *ctx = t->ctx;
-    OK(tiga_execution_end(ctx));
-    tiga_memory_report r = report(t->run);
-    for (int i = 0; i < TIGA_TIERS; i++)
-        cr_assert_eq(r.live[i], 0, "tier %d", i);
-    tiga_execution_free(t->run);
-    tiga_context_free(ctx);
-    cr_assert_eq(count_files(t->folder, false), 0);
-    remove_folder(t->folder);
-}
-
 static tiga_buffer *make(tiga_context *ctx, const char *name, int64_t bytes, uint64_t seed) {
     tiga_buffer *b;
     OK(tiga_buffer_new_unset(ctx, name, TIGA_TIER_HOST, bytes, &b));
@@ -41,8 +16,8 @@ static tiga_buffer *make(tiga_context *ctx, const char *name, int64_t bytes, uin
 Test(buffers, spill_and_realize) {
     static const int64_t sizes[] = {
         1, 31, 4095, 4096, 4097, HR_PAGE - 1, HR_PAGE, HR_PAGE + 1, 5 * HR_PAGE + 777, 40 * HR_PAGE + 4096};
-    bench t;
-    begin(&t, -1, -1, TIGA_EVICT_ERROR);
+    scope_bench t;
+    scope_begin(&t, -1, -1, TIGA_EVICT_ERROR);
     tiga_context *ctx = t.ctx;
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         tiga_buffer *b = make(ctx, "b", sizes[i], i + 1);
@@ -67,12 +42,12 @@ Test(buffers, spill_and_realize) {
     OK(tiga_buffer_spill(ctx, empty));
     cr_assert(residency(empty).resident);
     tiga_buffer_free(empty);
-    end(&t);
+    scope_end(&t);
 }
 
 Test(buffers, a_spilled_value_goes_with_its_last_owner) {
-    bench t;
-    begin(&t, -1, -1, TIGA_EVICT_ERROR);
+    scope_bench t;
+    scope_begin(&t, -1, -1, TIGA_EVICT_ERROR);
     tiga_context *ctx = t.ctx;
     tiga_buffer *b = make(ctx, "b", 100000, 1), *view = tiga_buffer_retain(b);
     OK(tiga_buffer_spill(ctx, b));
@@ -82,12 +57,12 @@ Test(buffers, a_spilled_value_goes_with_its_last_owner) {
     OK(tiga_buffer_spill(ctx, view));
     tiga_buffer_free(view);
     cr_assert_eq(report(t.run).live[3], 0);
-    end(&t);
+    scope_end(&t);
 }
 
 Test(buffers, copies_are_other_values) {
-    bench t;
-    begin(&t, 100, -1, TIGA_EVICT_ERROR);
+    scope_bench t;
+    scope_begin(&t, 100, -1, TIGA_EVICT_ERROR);
     tiga_context *ctx = t.ctx;
     tiga_buffer *a = make(ctx, "a", 50, 1), *b, *c;
     OK(tiga_buffer_copy(ctx, a, TIGA_TIER_HOST, &b));
@@ -98,12 +73,12 @@ Test(buffers, copies_are_other_values) {
     cr_assert(!c && report(t.run).live[0] == 100);
     tiga_buffer_free(a);
     tiga_buffer_free(b);
-    end(&t);
+    scope_end(&t);
 }
 
 Test(buffers, pins_hold_and_never_wait_for_themselves) {
-    bench t;
-    begin(&t, -1, -1, TIGA_EVICT_ERROR);
+    scope_bench t;
+    scope_begin(&t, -1, -1, TIGA_EVICT_ERROR);
     tiga_context *ctx = t.ctx;
     tiga_buffer *b = make(ctx, "b", 100000, 1);
     tiga_pin p, q, r;
@@ -131,12 +106,12 @@ Test(buffers, pins_hold_and_never_wait_for_themselves) {
     tiga_buffer_free(b); /* the pin is an owner */
     cr_assert_eq(((unsigned char *)p.data)[5], pattern(1, 5));
     tiga_buffer_unpin(&p);
-    end(&t);
+    scope_end(&t);
 }
 
 Test(buffers, lru_takes_whole_idle_buffers_oldest_first) {
-    bench t;
-    begin(&t, 300, -1, TIGA_EVICT_LRU);
+    scope_bench t;
+    scope_begin(&t, 300, -1, TIGA_EVICT_LRU);
     tiga_context *ctx = t.ctx;
     tiga_buffer *b[5];
     for (int i = 0; i < 3; i++)
@@ -160,13 +135,13 @@ Test(buffers, lru_takes_whole_idle_buffers_oldest_first) {
     cr_assert(report(t.run).restores >= 3);
     for (int i = 0; i < 5; i++)
         tiga_buffer_free(b[i]);
-    end(&t);
+    scope_end(&t);
 }
 
 /* The contract's second program, on the host. */
 Test(buffers, twenty_idle_values_and_a_tiny_budget) {
-    bench t;
-    begin(&t, 128, 1024, TIGA_EVICT_LRU);
+    scope_bench t;
+    scope_begin(&t, 128, 1024, TIGA_EVICT_LRU);
     tiga_context *ctx = t.ctx;
     tiga_buffer *x = make(ctx, "x", 8, 99), *idle[20];
     for (int i = 0; i < 20; i++)
@@ -179,12 +154,12 @@ Test(buffers, twenty_idle_values_and_a_tiny_budget) {
         tiga_buffer_free(idle[i]);
     }
     tiga_buffer_free(x);
-    end(&t);
+    scope_end(&t);
 }
 
 Test(buffers, a_full_disk_tier_is_an_error_and_the_value_stays) {
-    bench t;
-    begin(&t, 200, 150, TIGA_EVICT_LRU);
+    scope_bench t;
+    scope_begin(&t, 200, 150, TIGA_EVICT_LRU);
     tiga_context *ctx = t.ctx;
     tiga_buffer *a = make(ctx, "a", 100, 1), *b = make(ctx, "b", 100, 2), *c = make(ctx, "c", 100, 3), *d;
     FAILS(tiga_buffer_new(ctx, "d", TIGA_TIER_HOST, 100, &d), TIGA_E_BUDGET);
@@ -196,7 +171,7 @@ Test(buffers, a_full_disk_tier_is_an_error_and_the_value_stays) {
     expect(ctx, b, 2);
     tiga_buffer_free(a);
     tiga_buffer_free(b);
-    end(&t);
+    scope_end(&t);
 }
 
 /* Bytes that the allocator gave for it and nobody is charged for. */
@@ -206,8 +181,8 @@ static int64_t beyond_charge(const tiga_buffer *b) {
 
 /* The memory of what is evicted goes to what it makes room for: zeroed if it is new, and nothing is kept beyond that. */
 Test(buffers, memory_is_handed_over_clean) {
-    bench t;
-    begin(&t, 5000000, -1, TIGA_EVICT_LRU);
+    scope_bench t;
+    scope_begin(&t, 5000000, -1, TIGA_EVICT_LRU);
     tiga_context *ctx = t.ctx;
     static const int64_t sizes[] = {2000000, 1900000, 1100000, 4000000, 2000000, 1990000};
     tiga_buffer *b[6];
@@ -230,7 +205,7 @@ Test(buffers, memory_is_handed_over_clean) {
     }
     for (int i = 0; i < 6; i++)
         tiga_buffer_free(b[i]);
-    end(&t);
+    scope_end(&t);
 }
 
 /* ---- a host that collects ---- */
@@ -287,8 +262,8 @@ static int use_in_child(tiga_context *ctx, tiga_buffer **b) {
 }
 
 Test(buffers, a_child_leaves_spilled_values_to_its_parent) {
-    bench t;
-    begin(&t, -1, -1, TIGA_EVICT_ERROR);
+    scope_bench t;
+    scope_begin(&t, -1, -1, TIGA_EVICT_ERROR);
     tiga_context *ctx = t.ctx;
     tiga_buffer *b[3];
     for (int i = 0; i < 3; i++) {
@@ -305,7 +280,7 @@ Test(buffers, a_child_leaves_spilled_values_to_its_parent) {
         expect(ctx, b[i], (uint64_t)i);
         tiga_buffer_free(b[i]);
     }
-    end(&t);
+    scope_end(&t);
 }
 
 /* ---- the file ---- */
@@ -318,8 +293,8 @@ static int64_t blocks_of(const tiga_buffer *b) {
 
 /* Few free parts keep their place, more go back to the disk in the background; and are used again. */
 Test(buffers, freed_parts_go_back_to_the_disk) {
-    bench t;
-    begin(&t, -1, -1, TIGA_EVICT_ERROR);
+    scope_bench t;
+    scope_begin(&t, -1, -1, TIGA_EVICT_ERROR);
     tiga_context *ctx = t.ctx;
     enum { N = 4, KEPT = 64 << 20 };
     tiga_buffer *b[N];
@@ -338,14 +313,14 @@ Test(buffers, freed_parts_go_back_to_the_disk) {
     }
     for (int i = 0; i < N; i++)
         tiga_buffer_free(b[i]);
-    end(&t);
+    scope_end(&t);
 }
 
 /* ---- damage ---- */
 
 Test(buffers, every_flipped_byte_of_a_spilled_value_is_reported) {
-    bench t;
-    begin(&t, -1, -1, TIGA_EVICT_ERROR);
+    scope_bench t;
+    scope_begin(&t, -1, -1, TIGA_EVICT_ERROR);
     tiga_context *ctx = t.ctx;
     enum { N = 3000 };
     tiga_buffer *b = make(ctx, "b", N, 7);
@@ -375,14 +350,14 @@ Test(buffers, every_flipped_byte_of_a_spilled_value_is_reported) {
     FAILS(tiga_buffer_realize(ctx, b), TIGA_E_FORMAT);
     close(fd);
     tiga_buffer_free(b);
-    end(&t);
+    scope_end(&t);
 }
 
 /* ---- read-ahead ---- */
 
 Test(buffers, prefetch_brings_home_what_fits) {
-    bench t;
-    begin(&t, 4000000, -1, TIGA_EVICT_LRU);
+    scope_bench t;
+    scope_begin(&t, 4000000, -1, TIGA_EVICT_LRU);
     tiga_context *ctx = t.ctx;
     tiga_buffer *a = make(ctx, "a", 3000000, 1), *b = make(ctx, "b", 900000, 2);
     OK(tiga_buffer_spill(ctx, a));
@@ -402,7 +377,7 @@ Test(buffers, prefetch_brings_home_what_fits) {
     tiga_buffer_free(b);
     for (int i = 0; i < 2000 && report(t.run).live[0]; i++)
         usleep(1000); /* the reader is an owner until it is done */
-    end(&t);
+    scope_end(&t);
 }
 
 /* ---- a model, driven at random ---- */
@@ -422,7 +397,7 @@ static uint64_t next_random(uint64_t *s) {
     return *s;
 }
 
-static void check_model(const bench *t, const model *m) {
+static void check_model(const scope_bench *t, const model *m) {
     int64_t live[TIGA_TIERS] = {0};
     for (int i = 0; i < N_MODEL; i++) {
         if (!m[i].b)
@@ -442,7 +417,7 @@ static void check_model(const bench *t, const model *m) {
 }
 
 /* The value goes to a file, and what was attached to it takes its place. */
-static tiga_status save_and_attach(bench *t, model *x, int slot) {
+static tiga_status save_and_attach(scope_bench *t, model *x, int slot) {
     char path[128];
     snprintf(path, sizeof path, "%s/%d.tiga", t->folder, slot);
     tiga_tensor_view v = {.name = "x", .buffer = x->b, .dtype = TIGA_U8, .rank = 1, .shape = {x->bytes}};
@@ -465,8 +440,8 @@ static tiga_status save_and_attach(bench *t, model *x, int slot) {
 
 /* from: the smallest value of which copies are made. */
 static void random_run(uint64_t seed, int32_t eviction, int64_t from) {
-    bench t;
-    begin(&t, 200000, 250000, eviction);
+    scope_bench t;
+    scope_begin(&t, 200000, 250000, eviction);
     tiga_context *ctx = t.ctx;
     hr_memory_of(ctx, t.run)->copies.from = from;
     model m[N_MODEL] = {0};
@@ -521,7 +496,7 @@ static void random_run(uint64_t seed, int32_t eviction, int64_t from) {
     cr_assert(refused > 20, "the budgets were never tight");
     for (int i = 0; i < N_MODEL; i++)
         tiga_buffer_free(m[i].b);
-    end(&t);
+    scope_end(&t);
 }
 
 Test(buffers, a_model_at_random, .timeout = 300) {
@@ -601,7 +576,7 @@ static void *work(void *user) {
     return NULL;
 }
 
-static void share_budget(bench *t, const char *name) {
+static void share_budget(scope_bench *t, const char *name) {
     tiga_context *ctx = t->ctx;
     tiga_execution_options o = scope(8 * BYTES, -1, t->folder, TIGA_EVICT_LRU);
     OK(tiga_execution_end(ctx));
@@ -612,9 +587,9 @@ static void share_budget(bench *t, const char *name) {
 
 /* shared: the budget is one of several processes, and all contexts work in its scope. */
 static void run_threads(bool own_contexts, bool shared_budget) {
-    bench t;
+    scope_bench t;
     char name[64];
-    begin(&t, 8 * BYTES, -1, TIGA_EVICT_LRU);
+    scope_begin(&t, 8 * BYTES, -1, TIGA_EVICT_LRU);
     tiga_context *ctx = t.ctx;
     snprintf(name, sizeof name, "threads-%ld", (long)getpid());
     if (shared_budget)
@@ -641,7 +616,7 @@ static void run_threads(bool own_contexts, bool shared_budget) {
     tiga_error_clear(ctx);
     for (int i = 0; i < N_SHARED; i++)
         tiga_buffer_free(shared[i]);
-    end(&t);
+    scope_end(&t);
 }
 
 Test(buffers, one_context_many_threads, .timeout = 300) { run_threads(false, false); }

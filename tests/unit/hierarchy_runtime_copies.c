@@ -6,31 +6,6 @@
 
 enum { SIZE = HR_PAGE + 100 };
 
-typedef struct bench {
-    tiga_context *ctx;
-    tiga_execution *run;
-    char folder[64];
-} bench;
-
-static void begin(bench *t, int64_t host, int64_t disk) {
-    tiga_context *ctx = t->ctx = new_context();
-    make_folder(t->folder);
-    tiga_execution_options o = scope(host, disk, t->folder, TIGA_EVICT_LRU);
-    OK(tiga_execution_begin(ctx, &o, &t->run));
-}
-
-static void end(bench *t) {
-    tiga_context *ctx = t->ctx;
-    OK(tiga_execution_end(ctx));
-    tiga_memory_report r = report(t->run);
-    for (int i = 0; i < TIGA_TIERS; i++)
-        cr_assert_eq(r.live[i], 0, "tier %d", i);
-    cr_assert_eq(r.ahead, 0);
-    tiga_execution_free(t->run);
-    tiga_context_free(ctx);
-    remove_folder(t->folder);
-}
-
 static tiga_buffer *make(tiga_context *ctx, int64_t bytes, uint64_t seed) {
     tiga_buffer *b;
     OK(tiga_buffer_new_unset(ctx, "b", TIGA_TIER_HOST, bytes, &b));
@@ -38,7 +13,7 @@ static tiga_buffer *make(tiga_context *ctx, int64_t bytes, uint64_t seed) {
     return b;
 }
 
-static void make_all(bench *t, tiga_buffer **b, int n) {
+static void make_all(scope_bench *t, tiga_buffer **b, int n) {
     for (int i = 0; i < n; i++)
         b[i] = make(t->ctx, SIZE, (uint64_t)i);
 }
@@ -71,9 +46,9 @@ static int n_resident(tiga_buffer **b, int n) {
 /* ---- writing ahead ---- */
 
 Test(copies, the_oldest_are_written_ahead_and_leave_without_writing) {
-    bench t;
+    scope_bench t;
     enum { N = 12, ROOM = 8 };
-    begin(&t, ROOM * SIZE, -1);
+    scope_begin(&t, ROOM * SIZE, -1, TIGA_EVICT_LRU);
     tiga_context *ctx = t.ctx;
     tiga_buffer *b[N + 1];
     make_all(&t, b, N); /* 0 to 3 are out, 4 to 11 are in */
@@ -92,13 +67,13 @@ Test(copies, the_oldest_are_written_ahead_and_leave_without_writing) {
     for (int i = 0; i < N; i++)
         expect(ctx, b[i], (uint64_t)i);
     free_all(b, N + 1);
-    end(&t);
+    scope_end(&t);
 }
 
 /* Before the first eviction nothing is written, whatever is live. */
 Test(copies, who_does_not_evict_does_not_write) {
-    bench t;
-    begin(&t, 4 * SIZE, -1);
+    scope_bench t;
+    scope_begin(&t, 4 * SIZE, -1, TIGA_EVICT_LRU);
     tiga_context *ctx = t.ctx;
     tiga_buffer *b[4];
     make_all(&t, b, 4);
@@ -107,12 +82,12 @@ Test(copies, who_does_not_evict_does_not_write) {
     tiga_memory_report r = report(t.run);
     cr_assert(r.ahead == 0 && r.bytes_written == 0 && b[0]->memory->spill.fd < 0);
     free_all(b, 4);
-    end(&t);
+    scope_end(&t);
 }
 
 Test(copies, a_write_makes_a_copy_void) {
-    bench t;
-    begin(&t, 8 * SIZE, -1);
+    scope_bench t;
+    scope_begin(&t, 8 * SIZE, -1, TIGA_EVICT_LRU);
     tiga_context *ctx = t.ctx;
     tiga_buffer *b[12];
     make_all(&t, b, 12);
@@ -125,14 +100,14 @@ Test(copies, a_write_makes_a_copy_void) {
     OK(tiga_buffer_spill(ctx, b[5])); /* has one */
     expect(ctx, b[5], 5);
     free_all(b, 12);
-    end(&t);
+    scope_end(&t);
 }
 
 /* What is only read is written once. */
 Test(copies, a_value_that_comes_home_keeps_its_place) {
-    bench t;
+    scope_bench t;
     enum { N = 10 };
-    begin(&t, 6 * SIZE, -1);
+    scope_begin(&t, 6 * SIZE, -1, TIGA_EVICT_LRU);
     tiga_context *ctx = t.ctx;
     tiga_buffer *b[N];
     make_all(&t, b, N);
@@ -147,14 +122,14 @@ Test(copies, a_value_that_comes_home_keeps_its_place) {
     cr_assert(after.bytes_written == before.bytes_written && after.evictions >= before.evictions + 2 * N - 6);
     cr_assert_eq(after.bytes_read - before.bytes_read, (after.restores - before.restores) * SIZE);
     free_all(b, N);
-    end(&t);
+    scope_end(&t);
 }
 
 /* Reading ahead takes the memory of the oldest if they need not be written, and only then. */
 Test(copies, reading_ahead_drops_what_has_copies) {
-    bench t;
+    scope_bench t;
     enum { N = 12 };
-    begin(&t, 8 * SIZE, -1);
+    scope_begin(&t, 8 * SIZE, -1, TIGA_EVICT_LRU);
     tiga_context *ctx = t.ctx;
     tiga_buffer *b[N];
     make_all(&t, b, N);
@@ -186,15 +161,15 @@ Test(copies, reading_ahead_drops_what_has_copies) {
     for (int i = 0; i < N; i++)
         expect(ctx, b[i], (uint64_t)i);
     free_all(b, N);
-    end(&t);
+    scope_end(&t);
 }
 
 /* ---- giving way ---- */
 
 Test(copies, they_give_way_to_a_disk_budget) {
-    bench t;
+    scope_bench t;
     enum { N = 12, ROOM = 8 };
-    begin(&t, ROOM * SIZE, (N - ROOM + 1) * SIZE); /* one copy at most */
+    scope_begin(&t, ROOM * SIZE, (N - ROOM + 1) * SIZE, TIGA_EVICT_LRU); /* one copy at most */
     tiga_context *ctx = t.ctx;
     tiga_buffer *b[N + 1];
     make_all(&t, b, N);
@@ -212,14 +187,14 @@ Test(copies, they_give_way_to_a_disk_budget) {
     cr_assert(strstr(said, "on disk"), "%s", said);
     cr_assert_eq(n_resident(b, N + 1), ROOM);
     free_all(b, N + 1);
-    end(&t);
+    scope_end(&t);
 }
 
 /* Nothing is refused for want of blocks that hold copies, or nothing. */
 Test(copies, they_give_way_to_a_full_disk) {
-    bench t;
+    scope_bench t;
     enum { N = 12 };
-    begin(&t, 8 * SIZE, -1);
+    scope_begin(&t, 8 * SIZE, -1, TIGA_EVICT_LRU);
     tiga_context *ctx = t.ctx;
     tiga_buffer *b[N];
     make_all(&t, b, N);
@@ -243,12 +218,12 @@ Test(copies, they_give_way_to_a_full_disk) {
     for (int i = 1; i < N; i++)
         expect(ctx, b[i], (uint64_t)i);
     free_all(b + 1, N - 1);
-    end(&t);
+    scope_end(&t);
 }
 
 Test(copies, none_are_left_when_the_scope_ends) {
-    bench t;
-    begin(&t, 8 * SIZE, -1);
+    scope_bench t;
+    scope_begin(&t, 8 * SIZE, -1, TIGA_EVICT_LRU);
     tiga_context *ctx = t.ctx;
     tiga_buffer *b[12];
     make_all(&t, b, 12); /* perhaps one is being written now */
@@ -259,7 +234,7 @@ Test(copies, none_are_left_when_the_scope_ends) {
     free_all(b, 12);
     tiga_execution_options o = tiga_execution_defaults();
     OK(tiga_execution_begin(ctx, &o, NULL));
-    end(&t);
+    scope_end(&t);
 }
 
 /* ---- while one is written ---- */
@@ -278,9 +253,9 @@ static tiga_buffer *being_written(hr_memory *m) {
 
 /* Large ones, so that it takes a while: each of these comes when one is being written, most times. */
 Test(copies, whatever_happens_while_one_is_written, .timeout = 120) {
-    bench t;
+    scope_bench t;
     enum { BIG = 8 << 20, N = 6 };
-    begin(&t, 4 * BIG, -1);
+    scope_begin(&t, 4 * BIG, -1, TIGA_EVICT_LRU);
     tiga_context *ctx = t.ctx;
     tiga_buffer *b[N];
     int caught = 0;
@@ -325,7 +300,7 @@ Test(copies, whatever_happens_while_one_is_written, .timeout = 120) {
         expect(ctx, b[i], (uint64_t)i);
     cr_assert(caught > 0);
     free_all(b, N);
-    end(&t);
+    scope_end(&t);
 }
 
 /* The child has neither the thread that writes ahead nor the places of copies: it writes for itself. */
@@ -344,9 +319,9 @@ static int use_in_child(tiga_context *ctx, tiga_buffer **b, int n) {
 }
 
 Test(copies, children_of_fork, .timeout = 60) {
-    bench t;
+    scope_bench t;
     enum { N = 12 };
-    begin(&t, 8 * SIZE, -1);
+    scope_begin(&t, 8 * SIZE, -1, TIGA_EVICT_LRU);
     tiga_context *ctx = t.ctx;
     tiga_buffer *b[N];
     make_all(&t, b, N);
@@ -361,7 +336,7 @@ Test(copies, children_of_fork, .timeout = 60) {
     for (int i = 0; i < N; i++)
         expect(ctx, b[i], (uint64_t)i);
     free_all(b, N);
-    end(&t);
+    scope_end(&t);
 }
 
 typedef struct toil {
@@ -393,9 +368,9 @@ static int spill_in_child(tiga_context *ctx) {
 
 /* Whatever the other threads hold and do at that moment. */
 Test(copies, forks_at_any_time, .timeout = 120) {
-    bench t;
+    scope_bench t;
     enum { N = 12 };
-    begin(&t, 8 * SIZE, -1);
+    scope_begin(&t, 8 * SIZE, -1, TIGA_EVICT_LRU);
     tiga_buffer *b[N];
     make_all(&t, b, N);
     toil w = {.ctx = t.ctx, .b = b, .n = N};
@@ -415,15 +390,15 @@ Test(copies, forks_at_any_time, .timeout = 120) {
     pthread_join(thread, NULL);
     tiga_context_free(ctx);
     free_all(b, N);
-    end(&t);
+    scope_end(&t);
 }
 
 /* ---- many leave at once ---- */
 
 Test(copies, many_small_values_make_room_together) {
-    bench t;
+    scope_bench t;
     enum { N = 80, EACH = 5000 };
-    begin(&t, N * EACH, -1);
+    scope_begin(&t, N * EACH, -1, TIGA_EVICT_LRU);
     tiga_context *ctx = t.ctx;
     tiga_buffer *b[N], *large;
     for (int i = 0; i < N; i++)
@@ -438,14 +413,14 @@ Test(copies, many_small_values_make_room_together) {
     for (int i = 0; i < N; i++)
         expect(ctx, b[i], (uint64_t)i);
     free_all(b, N);
-    end(&t);
+    scope_end(&t);
 }
 
 /* As if they left one after the other: those that the disk has room for are out, the others are where they were. */
 Test(copies, a_full_disk_stops_the_same_one) {
-    bench t;
+    scope_bench t;
     enum { N = 40, EACH = 5000, PLACES = 17 };
-    begin(&t, N * EACH, PLACES * EACH + 10);
+    scope_begin(&t, N * EACH, PLACES * EACH + 10, TIGA_EVICT_LRU);
     tiga_context *ctx = t.ctx;
     tiga_buffer *b[N], *large;
     for (int i = 0; i < N; i++)
@@ -464,5 +439,5 @@ Test(copies, a_full_disk_stops_the_same_one) {
     for (int i = 3; i < N; i++)
         expect(ctx, b[i], (uint64_t)i);
     free_all(b + 3, N - 3);
-    end(&t);
+    scope_end(&t);
 }

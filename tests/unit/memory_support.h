@@ -115,4 +115,31 @@ static inline void expect(tiga_context *ctx, tiga_buffer *b, uint64_t seed) {
     cr_assert_eq(answer, 1, "%s", tiga_error_text(ctx));
 }
 
+/* A scope in a folder of its own; at the end nothing may be left, neither charged nor in the folder. */
+typedef struct scope_bench {
+    tiga_context *ctx;
+    tiga_execution *run;
+    char folder[64];
+} scope_bench;
+
+static inline void scope_begin(scope_bench *t, int64_t host, int64_t disk, int32_t eviction) {
+    tiga_context *ctx = t->ctx = new_context();
+    make_folder(t->folder);
+    tiga_execution_options o = scope(host, disk, t->folder, eviction);
+    OK(tiga_execution_begin(ctx, &o, &t->run));
+}
+
+static inline void scope_end(scope_bench *t) {
+    tiga_context *ctx = t->ctx;
+    OK(tiga_execution_end(ctx));
+    tiga_memory_report r = report(t->run);
+    for (int i = 0; i < TIGA_TIERS; i++)
+        cr_assert_eq(r.live[i], 0, "tier %d", i);
+    cr_assert_eq(r.ahead, 0);
+    tiga_execution_free(t->run);
+    tiga_context_free(ctx);
+    cr_assert_eq(count_files(t->folder, false), 0);
+    remove_folder(t->folder);
+}
+
 #endif
