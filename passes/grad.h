@@ -64,11 +64,13 @@ typedef struct grad_states {
     bool **uses; /* [i][j]: a derivative goes from value j, of either side, to the new value i */
     bool **needs; /* the same, through other values too */
     bool **keys; /* CHOSEN: [i][j]: value j has a part in the choice */
-    bool steps; /* what is MIXED is done edge by edge */
+    bool steps; /* what is MIXED is done edge by edge; always so when the combine is a scan itself */
     const char *refused; /* what it does that has no gradient; NULL: all is well */
 } grad_states;
 
 grad_states grad_states_of(const ir_func *f, ir_id combine, base_arena *scratch);
+/* By value of the left side: does a derivative go from it to the new value i? */
+const bool *grad_left_sources(const grad_states *s, size_t i);
 bool grad_uses_outside(const grad_states *s); /* combine, a value that may have a gradient and is no state */
 
 /* ---- grad_order.c ---- */
@@ -112,7 +114,8 @@ typedef struct grad_adjoint {
     ir_func *f; /* its operations and the sweep; in no module's list once it is split */
     grad_field *field; /* [k->n_params] */
     uint32_t *cotangent; /* [k->n_results]: parameter of f, UINT32_MAX: none */
-    uint32_t *known; /* [k->n_results]: parameter of f that holds the result itself, a row field */
+    uint32_t *
+        known; /* [k->n_results]: parameter of f that holds the result itself, a row field or, of a scan, an edge field */
 } grad_adjoint;
 
 /* wanted: [n_params], given: [n_results] has a cotangent. */

@@ -34,6 +34,11 @@ static bool wanted(void *user, ir_id v) {
     return v < s->n && s->active[v];
 }
 
+/* What value i of a state comes from, of one edge or, in a scan, of the row, is active. */
+static bool enters_active(const sweep *s, const ir_op *combine, size_t i) {
+    return s->active[combine->args[combine->n_args / 2 + i]] || s->active[combine->args[i]];
+}
+
 static void find_states(sweep *s, const ir_func *k, ir_id combine) {
     const ir_op *op = ir_at(k, combine);
     grad_states *made = base_arena_alloc(s->scratch, sizeof *made);
@@ -41,16 +46,14 @@ static void find_states(sweep *s, const ir_func *k, ir_id combine) {
     s->states[combine] = made;
     s->state_ct[combine] = base_arena_new_array(s->scratch, ir_id, made->n);
     for (size_t i = 0; i < made->n; i++)
-        s->active[combine] |=
-            s->active[op->args[made->n + i]] && ir_dtype_has_gradient(ir_at(k, op->args[i])->type.dtype);
+        s->active[combine] |= enters_active(s, op, i) && ir_dtype_has_gradient(ir_at(k, op->args[i])->type.dtype);
 }
 
 /* Does value i of the state depend on what is lifted to it or, when it is mixed, to others? */
 static bool reaches_state(const sweep *s, const ir_func *k, ir_id combine, size_t i) {
     const grad_states *t = s->states[combine];
     for (size_t j = 0; j < t->n; j++)
-        if (s->active[ir_at(k, combine)->args[t->n + j]] &&
-            (i == j || (t->way[i] == GRAD_MIXED && t->way[j] == GRAD_MIXED)))
+        if (enters_active(s, ir_at(k, combine), j) && (i == j || (t->way[i] == GRAD_MIXED && t->way[j] == GRAD_MIXED)))
             return true;
     return false;
 }
@@ -168,6 +171,10 @@ static void sweep_back(sweep *s, grad_adjoint *a) {
     }
 }
 
+static bool is_of_scan(const ir_func *k, const ir_op *v) {
+    return v->code == IR_GET && ir_is_scan(ir_at(k, v->args[0]));
+}
+
 /* Results that the caller has already computed need not be computed again. */
 static void declare_known(sweep *s, grad_adjoint *a) {
     const ir_func *k = a->k;
@@ -175,10 +182,11 @@ static void declare_known(sweep *s, grad_adjoint *a) {
     for (size_t i = 0; i < k->n_results; i++) {
         const ir_param *r = &k->results[i];
         const ir_op *v = ir_at(k, ret->args[i]);
+        bool row = v->type.space == IR_ROW && v->code != IR_FIELD && v->code != IR_DEGREE, scan = is_of_scan(k, v);
         a->known[i] = UINT32_MAX;
-        if (v->type.space == IR_ROW && r->type.space == IR_ROW && ir_shape_equal(&v->type, &r->type) &&
-            v->code != IR_FIELD && v->code != IR_DEGREE)
-            a->known[i] = add_param(s, base_arena_printf(s->b.m->arena, "result_%s", r->name), IR_DST, r->type);
+        if ((row || scan) && v->type.space == r->type.space && ir_shape_equal(&v->type, &r->type))
+            a->known[i] = add_param(s, base_arena_printf(s->b.m->arena, "result_%s", r->name),
+                                    scan ? IR_EDGE_FIELD : IR_DST, r->type);
     }
 }
 

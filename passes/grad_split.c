@@ -111,9 +111,11 @@ static ir_id copy_field(part *p, const ir_op *op) {
 /* A result of the forward kernel, read where it stands. */
 static ir_id known_field(part *p, uint32_t field) {
     const ir_param *q = &adjoint(p->s)->params[field];
+    bool edge = q->role == IR_EDGE_FIELD;
     if (!p->param[field])
-        p->param[field] = 1 + add_param(p, q->name, p->turned ? IR_SRC : IR_DST, &q->type, from_of(p->s, field));
-    return read_field(p, p->param[field] - 1, p->turned ? "src" : "dst");
+        p->param[field] =
+            1 + add_param(p, q->name, p->turned ? turn_role(q->role) : q->role, &q->type, from_of(p->s, field));
+    return read_field(p, p->param[field] - 1, edge ? "edge" : p->turned ? "src" : "dst");
 }
 
 static ir_id cut_field(part *p, ir_id v) {
@@ -153,10 +155,10 @@ static ir_id copy_op(part *p, ir_id v) {
     p->b.span = op->span;
     if (p->turned && p->s->cut[v])
         return cut_field(p, v);
-    if (is_scanned(p, v))
-        return scanned_field(p, v);
     if (p->s->known[v])
         return known_field(p, (uint32_t)p->s->known[v] - 1);
+    if (is_scanned(p, v))
+        return scanned_field(p, v);
     if (op->code == IR_FIELD)
         return copy_field(p, op);
     bool reduced = op->code == IR_REDUCE || op->code == IR_DEGREE || op->code == IR_COMBINE || op->code == IR_GET;
@@ -383,10 +385,15 @@ static bool *reached(const split *s) {
     }
     for (size_t k = f->body.n; k-- > 0;) {
         const ir_op *op = ir_at(f, f->body.ops[k]);
-        for (uint32_t a = 0; live[f->body.ops[k]] && a < op->n_args; a++)
+        for (uint32_t a = 0; live[f->body.ops[k]] && !s->known[f->body.ops[k]] && a < op->n_args; a++)
             live[op->args[a]] = true;
     }
     return live;
+}
+
+static bool is_made(const split *s, ir_id v, ir_id scan, const bool *live) {
+    const ir_op *op = ir_at(adjoint(s), v);
+    return live[v] && !s->known[v] && op->code == IR_GET && op->args[0] == scan;
 }
 
 static void make_scan(split *s, ir_id id, const bool *live) {
@@ -395,11 +402,11 @@ static void make_scan(split *s, ir_id id, const bool *live) {
     part p = begin(s, &k, base_arena_printf(s->scratch, "step%zu", s->out.n_scans + 1), false);
     p.scan = id;
     for (ir_id v = 1; v < f->n_ops; v++)
-        if (live[v] && ir_at(f, v)->code == IR_GET && ir_at(f, v)->args[0] == id)
+        if (is_made(s, v, id, live))
             need(&p, v);
     copy_needed(&p);
     for (ir_id v = 1; v < f->n_ops; v++)
-        if (live[v] && ir_at(f, v)->code == IR_GET && ir_at(f, v)->args[0] == id) {
+        if (is_made(s, v, id, live)) {
             add_result(&p, "step", p.to[v], &ir_at(f, v)->type, IR_EDGE);
             s->scan_result[v] = s->out.n_scan_results++;
         }

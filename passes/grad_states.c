@@ -26,21 +26,29 @@ static void mark_sources(const grad_states *s, bool through, bool *reached) {
     }
 }
 
-/* The values, of either side, that v comes from. */
-static bool *sources_of(const grad_states *s, ir_id v, bool through) {
-    bool *by = base_arena_new_array(s->scratch, bool, s->n);
+/* What v comes from, by place in the region. */
+static bool *reached_from(const grad_states *s, ir_id v, bool through) {
     bool *reached = base_arena_new_array(s->scratch, bool, s->region->n);
     if (place_of(s, v) == SIZE_MAX)
-        return by;
+        return reached;
     reached[place_of(s, v)] = true;
     mark_sources(s, through, reached);
+    for (size_t j = 0; through && j < 2 * s->n; j++)
+        reached[j] = reached[j] && ir_dtype_has_gradient(ir_at(s->f, s->region->ops[j])->type.dtype);
+    return reached;
+}
+
+/* The values, of either side, that v comes from. */
+static bool *sources_of(const grad_states *s, ir_id v, bool through) {
+    bool *by = base_arena_new_array(s->scratch, bool, s->n), *reached = reached_from(s, v, through);
     for (size_t j = 0; j < 2 * s->n; j++)
-        if (reached[j] && (!through || ir_dtype_has_gradient(ir_at(s->f, s->region->ops[j])->type.dtype)))
-            by[j % s->n] = true;
+        by[j % s->n] |= reached[j];
     return by;
 }
 
 static ir_id yielded(const grad_states *s, size_t i) { return ir_at(s->f, s->region->ops[s->region->n - 1])->args[i]; }
+
+const bool *grad_left_sources(const grad_states *s, size_t i) { return reached_from(s, yielded(s, i), true); }
 
 static bool is_own_pair(const grad_states *s, size_t i, ir_id x, ir_id y) {
     ir_id a = s->region->ops[i], b = s->region->ops[s->n + i];
@@ -251,9 +259,17 @@ static const char *refused_at_once(const grad_states *s) {
     return grad_order_matters(s) ? "depends on the order of the edges" : NULL;
 }
 
+/* A scan is gone through edge by edge in any case: every one of its members is wanted of every edge. */
+static const char *judge_scan(const grad_states *s) {
+    for (size_t i = 0; i < s->n; i++)
+        s->way[i] = GRAD_MIXED;
+    return grad_steps_refused(s);
+}
+
 static void judge(grad_states *s) {
     if (ir_is_scan(ir_at(s->f, s->id))) {
-        s->refused = "is gone through edge by edge already, for a first gradient";
+        s->refused = judge_scan(s);
+        s->steps = !s->refused;
         return;
     }
     const char *why = refused_at_once(s), *steps = why ? grad_steps_refused(s) : NULL;
