@@ -174,6 +174,7 @@ tiga_status tiga_call_many(tiga_context *ctx, tiga_module *m, const char *name, 
     hr_call c = {m, name, graphs, n_graphs, in, n_in, out, n_out};
     if (!is_complete(ctx, &c))
         return rt_fail(ctx, TIGA_E_ARGUMENT, "tiga_call: an argument is NULL, or a count negative");
+    RT_TURN(ctx);
     rt_begin(ctx);
     hr_frame f;
     int64_t peak_before = peak_begin(ctx);
@@ -199,6 +200,7 @@ tiga_status tiga_call_shapes(tiga_context *ctx, tiga_module *m, const char *name
     hr_call c = {m, name, graphs, n_graphs, in, n_in, out, n_out};
     if (!is_complete(ctx, &c))
         return rt_fail(ctx, TIGA_E_ARGUMENT, "tiga_call_shapes: an argument is NULL, or a count negative");
+    RT_TURN(ctx);
     hr_frame f;
     tiga_status status = frame_find(&f, ctx, &c);
     if (status == TIGA_OK)
@@ -235,6 +237,7 @@ tiga_status tiga_prepare(tiga_context *ctx, tiga_module *m, const char *name, ti
         *out = NULL;
     if (!out || !is_complete(ctx, &c))
         return rt_fail(ctx, TIGA_E_ARGUMENT, "tiga_prepare: an argument is NULL, or a count negative");
+    RT_TURN(ctx);
     if (ctx->account->options.eviction == TIGA_EVICT_LRU)
         return rt_fail(ctx, TIGA_E_UNSUPPORTED,
                        "tiga_prepare: memory of fixed addresses cannot be evicted; prepare outside of the LRU scope");
@@ -259,6 +262,7 @@ tiga_status tiga_prepared_launch(tiga_prepared *p, tiga_call_stats *stats) {
     if (!p)
         return TIGA_E_ARGUMENT;
     hr_frame *f = &p->frame;
+    RT_TURN(f->ctx);
     rt_begin(f->ctx);
     memset(&f->stats, 0, sizeof f->stats);
     if (!stats)
@@ -275,6 +279,7 @@ tiga_status tiga_prepared_launch(tiga_prepared *p, tiga_call_stats *stats) {
 void tiga_prepared_free(tiga_prepared *p) {
     if (!p)
         return;
+    RT_TURN(p->frame.ctx);
     frame_fini(&p->frame, false);
     tiga_module_free(p->module);
     for (int i = 0; i < p->n_graphs; i++)

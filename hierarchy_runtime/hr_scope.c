@@ -138,6 +138,7 @@ tiga_status tiga_execution_begin(tiga_context *ctx, const tiga_execution_options
         *out = NULL;
     if (!ctx)
         return TIGA_E_ARGUMENT;
+    RT_TURN(ctx);
     tiga_execution_options o;
     tiga_status status = read_options(ctx, options, &o);
     if (status == TIGA_OK && tiga_execution_active(ctx))
@@ -205,6 +206,7 @@ static tiga_status take_off(tiga_context *ctx, const char *who, tiga_execution *
 }
 
 tiga_status tiga_execution_end(tiga_context *ctx) {
+    RT_TURN(ctx);
     tiga_execution *e;
     tiga_status status = take_off(ctx, "tiga_execution_end", &e);
     if (status != TIGA_OK)
@@ -221,6 +223,7 @@ tiga_status tiga_execution_end(tiga_context *ctx) {
 tiga_status tiga_execution_enter(tiga_context *ctx, tiga_execution *e) {
     if (!ctx || !e)
         return ctx ? rt_fail(ctx, TIGA_E_ARGUMENT, "tiga_execution_enter: the account is NULL") : TIGA_E_ARGUMENT;
+    RT_TURN(ctx);
     pthread_mutex_lock(&ctx->lock);
     bool free = ctx->account == ctx->own;
     if (free) {
@@ -233,6 +236,7 @@ tiga_status tiga_execution_enter(tiga_context *ctx, tiga_execution *e) {
 }
 
 tiga_status tiga_execution_leave(tiga_context *ctx) {
+    RT_TURN(ctx);
     tiga_execution *e;
     tiga_status status = take_off(ctx, "tiga_execution_leave", &e);
     if (status == TIGA_OK)

@@ -249,6 +249,7 @@ tiga_status tiga_array_convert(tiga_context *ctx, const tiga_array *a, int32_t d
     if (is_complex(a->dtype) && rt_dtype_valid(dtype) && !is_complex(dtype))
         return rt_fail(ctx, TIGA_E_TYPE, "tiga_array_convert: complex numbers (%s) cannot become %s",
                        tiga_dtype_text(a->dtype), tiga_dtype_text(dtype));
+    RT_TURN(ctx);
     rt_begin(ctx);
     return rt_array_convert(ctx, a, dtype, out);
 }

@@ -1,7 +1,8 @@
 /* The context: options, the first error in words, interruption, and the account of buffers made by calls.
  *
- * tiga_interrupt is the one function that may run at the same time as others of the same context: it only stores to
- * an atomic. */
+ * Threads that use one context take turns: `turn` is a lock that its holder may take again, so that calls may be made of
+ * calls.  tiga_interrupt needs none, it only stores to an atomic; errors are kept under a lock of their own, because
+ * compiles, buffers and transfers of one context run at the same time. */
 #include "runtime/runtime.h"
 
 #include <stdio.h>
@@ -52,6 +53,7 @@ tiga_status tiga_context_new(const tiga_context_options *options, tiga_context *
         base_free(ctx);
         return TIGA_E_MEMORY;
     }
+    pthread_mutex_init(&ctx->turn, NULL);
     pthread_mutex_init(&ctx->lock, NULL);
     ctx->poll = o.poll;
     ctx->poll_user = o.poll_user;
@@ -72,10 +74,31 @@ void tiga_context_free(tiga_context *ctx) {
     }
     tiga_execution_free(ctx->own);
     pthread_mutex_destroy(&ctx->lock);
+    pthread_mutex_destroy(&ctx->turn);
     rt_pool_free(ctx->pool);
     rt_mem_free(ctx->scratch);
     base_free(ctx->features);
     base_free(ctx);
+}
+
+/* What others wrote to `holder` is never the number of this thread, so reading it without the lock does. */
+void tiga_context_lock(tiga_context *ctx) {
+    if (!ctx)
+        return;
+    pthread_t self = pthread_self();
+    if (!pthread_equal(atomic_load_explicit(&ctx->holder, memory_order_relaxed), self)) {
+        pthread_mutex_lock(&ctx->turn);
+        atomic_store_explicit(&ctx->holder, self, memory_order_relaxed);
+    }
+    ctx->depth++;
+}
+
+void tiga_context_unlock(tiga_context *ctx) {
+    if (!ctx || !pthread_equal(atomic_load_explicit(&ctx->holder, memory_order_relaxed), pthread_self()) ||
+        --ctx->depth)
+        return;
+    atomic_store_explicit(&ctx->holder, (pthread_t)0, memory_order_relaxed);
+    pthread_mutex_unlock(&ctx->turn);
 }
 
 int tiga_context_threads(const tiga_context *ctx) { return ctx ? ctx->threads : 0; }
@@ -87,8 +110,10 @@ tiga_status tiga_error_status(const tiga_context *ctx) { return ctx ? ctx->statu
 void tiga_error_clear(tiga_context *ctx) {
     if (!ctx)
         return;
+    pthread_mutex_lock(&ctx->lock);
     ctx->status = TIGA_OK;
     ctx->error[0] = 0;
+    pthread_mutex_unlock(&ctx->lock);
 }
 
 tiga_status tiga_error_set(tiga_context *ctx, tiga_status status, const char *text) {
@@ -105,7 +130,7 @@ void rt_begin(tiga_context *ctx) {
         return;
     atomic_store_explicit(&ctx->interrupted, 0, memory_order_relaxed);
     if (ctx->poll) {
-        ctx->caller = pthread_self();
+        atomic_store_explicit(&ctx->caller, pthread_self(), memory_order_relaxed);
         ctx->polls = 0;
         ctx->poll_at = 0;
     }
@@ -128,16 +153,20 @@ static void ask_host(tiga_context *ctx) {
         tiga_interrupt(ctx);
 }
 
+static bool polls_here(const tiga_context *ctx) {
+    return ctx->poll && pthread_equal(atomic_load_explicit(&ctx->caller, memory_order_relaxed), pthread_self());
+}
+
 bool rt_interrupted(tiga_context *ctx) {
     if (!ctx)
         return false;
-    if (ctx->poll && pthread_equal(ctx->caller, pthread_self()))
+    if (polls_here(ctx))
         ask_host(ctx);
     return atomic_load_explicit(&ctx->interrupted, memory_order_relaxed);
 }
 
 bool rt_interrupted_within(tiga_context *ctx) {
-    if (ctx->poll && pthread_equal(ctx->caller, pthread_self()))
+    if (polls_here(ctx))
         ctx->polls = FREE_POLLS;
     return rt_interrupted(ctx);
 }

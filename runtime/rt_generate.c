@@ -68,6 +68,7 @@ tiga_status tiga_graph_rmat(tiga_context *ctx, int scale, int64_t edge_factor, u
     if (!ctx || !out)
         return rt_fail(ctx, TIGA_E_ARGUMENT, "tiga_graph_rmat: an argument is NULL");
     *out = NULL;
+    RT_TURN(ctx);
     rt_begin(ctx);
     if (scale < 0 || scale > 40 || edge_factor < 0 || edge_factor > ((int64_t)1 << 56) >> scale)
         return rt_fail(ctx, TIGA_E_ARGUMENT,
@@ -122,6 +123,7 @@ static tiga_status regular(tiga_context *ctx, const char *who, generate *w, tiga
     if (!ctx || !out)
         return rt_fail(ctx, TIGA_E_ARGUMENT, "%s: an argument is NULL", who);
     *out = NULL;
+    RT_TURN(ctx);
     rt_begin(ctx);
     if (w->n_nodes < 0 || w->degree < 0 || w->n_nodes > RT_MAX_NODES || w->degree > RT_MAX_NODES ||
         __builtin_mul_overflow(w->n_nodes, w->degree, &w->n))

@@ -198,6 +198,7 @@ tiga_status tiga_graph_from_csr(tiga_context *ctx, int64_t n_dst, int64_t n_src,
     if (!ctx || !out)
         return rt_fail(ctx, TIGA_E_ARGUMENT, "%s: an argument is NULL", who);
     *out = NULL;
+    RT_TURN(ctx);
     rt_begin(ctx);
     tiga_csr csr = {n_dst, n_src, 0, offsets, sources, source_bits};
     tiga_status status = check_csr_arguments(ctx, &csr, mode);
@@ -325,6 +326,7 @@ tiga_status tiga_graph_from_coo(tiga_context *ctx, int64_t n_dst, int64_t n_src,
     if (!ctx || !out)
         return rt_fail(ctx, TIGA_E_ARGUMENT, "%s: an argument is NULL", who);
     *out = NULL;
+    RT_TURN(ctx);
     rt_begin(ctx);
     if (n_dst < 0 || n_src < 0 || n_edges < 0)
         return rt_fail(ctx, TIGA_E_ARGUMENT, "%s: n_dst = %lld, n_src = %lld, n_edges = %lld: a size is negative", who,

@@ -92,6 +92,7 @@ tiga_status tiga_graph_read(tiga_context *ctx, const char *path, const tiga_grap
         memset(values, 0, sizeof *values);
     if (options && options->struct_bytes < sizeof *options)
         return rt_fail(ctx, TIGA_E_ARGUMENT, "tiga_graph_read: options.struct_bytes is not set");
+    RT_TURN(ctx);
     rt_begin(ctx);
     rt_progress p = {options, 0, 0.3};
     rt_text t;

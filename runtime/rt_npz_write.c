@@ -130,6 +130,7 @@ static tiga_status write_graph(tiga_context *ctx, const char *who, const char *p
                                const tiga_array *values, bool snapshot) {
     if (!ctx || !path || !g)
         return rt_fail(ctx, TIGA_E_ARGUMENT, "%s: an argument is NULL", who);
+    RT_TURN(ctx);
     rt_begin(ctx);
     tiga_status status = values ? check_values(ctx, who, &g->csr, values) : TIGA_OK;
     if (status != TIGA_OK)

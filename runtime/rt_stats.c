@@ -159,6 +159,7 @@ tiga_status rt_graph_stats(tiga_context *ctx, tiga_graph *g, tiga_graph_stats *o
 tiga_status tiga_graph_get_stats(tiga_context *ctx, tiga_graph *g, tiga_graph_stats *out) {
     if (!ctx || !g || !out)
         return rt_fail(ctx, TIGA_E_ARGUMENT, "tiga_graph_get_stats: an argument is NULL");
+    RT_TURN(ctx);
     rt_begin(ctx);
     return rt_graph_stats(ctx, g, out);
 }

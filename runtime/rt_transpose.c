@@ -64,6 +64,7 @@ static tiga_status build(tiga_context *ctx, const tiga_csr *csr, tiga_csr *out, 
 tiga_status tiga_graph_transposed(tiga_context *ctx, tiga_graph *g, const tiga_csr **out, const int64_t **edge_of) {
     if (!ctx || !g)
         return rt_fail(ctx, TIGA_E_ARGUMENT, "tiga_graph_transposed: an argument is NULL");
+    RT_TURN(ctx);
     rt_begin(ctx);
     return rt_graph_transposed(ctx, g, out, edge_of, NULL);
 }

@@ -31,9 +31,12 @@ struct tiga_context {
     atomic_int interrupted;
     int (*poll)(void *user); /* see tiga_context_options */
     void *poll_user;
-    pthread_t caller; /* who polls: the thread in the present call; set only where there is a poll */
+    _Atomic pthread_t caller; /* who polls: the thread in the present call; set only where there is a poll */
     int polls;        /* times it was asked whether to stop, since rt_begin */
     int64_t poll_at;  /* clock, ns; 0: not read yet */
+    pthread_mutex_t turn; /* who has it may use what is above; see RT_TURN */
+    _Atomic pthread_t holder; /* of the turn; 0: nobody */
+    int64_t depth; /* how often he has taken it */
     pthread_mutex_t lock; /* guards what follows, and who is in force */
     _Atomic tiga_status status; /* set after `error`, so that other threads may look */
     char error[RT_ERROR_BYTES];
@@ -48,6 +51,13 @@ tiga_status rt_fail(tiga_context *ctx, tiga_status status, const char *fmt, ...)
 bool rt_interrupted(tiga_context *ctx);
 bool rt_interrupted_within(tiga_context *ctx); /* of work that is known to be long: asks the host at once */
 void rt_begin(tiga_context *ctx); /* of every public call that can be interrupted: forgets earlier interruptions */
+/* The turn of this thread until the block ends. Outermost of all locks: who holds another does not ask for it. */
+#define RT_TURN(ctx) __attribute__((cleanup(rt_turn_end), unused)) tiga_context *turn_ = rt_turn(ctx)
+static inline tiga_context *rt_turn(tiga_context *ctx) {
+    tiga_context_lock(ctx);
+    return ctx;
+}
+static inline void rt_turn_end(tiga_context **ctx) { tiga_context_unlock(*ctx); }
 
 /* ---- rt_account.c: bytes by tier, checked before they are allocated; and what calls have of them ------------------ */
 typedef struct rt_shared rt_shared; /* rt_shared.c */
@@ -79,7 +89,7 @@ tiga_status rt_charge(tiga_context *ctx, tiga_execution *e, int32_t tier, int64_
 bool rt_try_charge(tiga_execution *e, int32_t tier, int64_t n_bytes); /* makes no room, says nothing */
 void rt_discharge(tiga_execution *e, int32_t tier, int64_t n_bytes);
 int64_t rt_room_left(const tiga_execution *e, int32_t tier); /* INT64_MAX: unlimited */
-/* The same for buffers of a call, on the host: they count in ctx->call_live too.  One thread a context. */
+/* The same for buffers of a call, on the host: they count in ctx->call_live too.  In the turn of the context. */
 tiga_status rt_account_take(tiga_context *ctx, int64_t n_bytes, const char *what);
 bool rt_account_try(tiga_context *ctx, int64_t n_bytes);
 void rt_account_give(tiga_context *ctx, int64_t n_bytes);

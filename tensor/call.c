@@ -137,7 +137,7 @@ static void call_fini(calling *c, bool failed) {
     for (int i = 0; c->block && i < c->n_results; i++)
         tensor_buffer_put(c->memory[i]);
     for (int i = 0; failed && i < c->n_results; i++) {
-        tiga_tensor_free(c->results[i].tensor);
+        tensor_free(c->results[i].tensor);
         c->results[i].tensor = NULL;
     }
     tensor_called_put(c->called);
@@ -148,6 +148,7 @@ static void call_fini(calling *c, bool failed) {
 tiga_status tiga_tensor_call(tiga_tensors *ts, tiga_module *m, const char *name, tiga_graph *const *graphs,
                              int n_graphs, const tiga_tensor_binding *in, int n_in, tiga_tensor_binding *results,
                              int n_results) {
+    TENSOR_TURN(ts);
     for (int i = 0; results && i < n_results; i++)
         results[i].tensor = NULL;
     if (!ts || !m || !name || n_in < 0 || n_results < 0 || (n_in && !in) || (n_results && !results))

@@ -170,7 +170,7 @@ static tiga_status take(back *b, const bool *wanted, tiga_tensor **out) {
         if (!tensor_same_shape(b->out[at].tensor, b->x->args[k]))
             return tensor_fail(b->x->ts, TIGA_E_INTERNAL, "gradient: %s gives another shape for '%s'", c->vjp,
                                c->in[k]);
-        out[k] = tiga_tensor_retain(b->out[at].tensor);
+        out[k] = tensor_retain(b->out[at].tensor);
     }
     return TIGA_OK;
 }
@@ -216,9 +216,9 @@ tiga_status tensor_call_back(const tiga_tensor *x, tiga_tensor *cotangent, const
     if (status == TIGA_OK)
         status = take(&b, wanted, out);
     for (size_t i = 0; b.in && i < n_out; i++)
-        tiga_tensor_free(b.out[i].tensor);
+        tensor_free(b.out[i].tensor);
     for (size_t i = 0; b.zeros && i < n; i++)
-        tiga_tensor_free(b.zeros[i]);
+        tensor_free(b.zeros[i]);
     base_free(b.in);
     base_free(b.zeros);
     return status;

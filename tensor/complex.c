@@ -116,8 +116,8 @@ tiga_status tensor_complex_function(ir_opcode code, tiga_tensor *z, tiga_tensor 
                      : code == IR_LOG ? logarithm(&p)
                                       : root(&p);
     if (p.status == TIGA_OK)
-        *out = tiga_tensor_retain(x);
+        *out = tensor_retain(x);
     for (int i = 0; i < p.n; i++)
-        tiga_tensor_free(p.made[i]);
+        tensor_free(p.made[i]);
     return p.status;
 }

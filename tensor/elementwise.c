@@ -83,7 +83,7 @@ static tiga_status in_f32(ir_opcode code, tiga_tensor *const *args, int n, tiga_
     tiga_status status = TIGA_OK;
     for (int i = 0; i < n && status == TIGA_OK; i++)
         status = args[i]->dtype == dtype ? tiga_tensor_cast(args[i], TIGA_F32, &wide[i])
-                                         : (wide[i] = tiga_tensor_retain(args[i]), TIGA_OK);
+                                         : (wide[i] = tensor_retain(args[i]), TIGA_OK);
     if (status == TIGA_OK)
         status = tensor_elementwise(code, wide, n, &r);
     if (status == TIGA_OK && r->dtype == TIGA_F32)
@@ -91,7 +91,7 @@ static tiga_status in_f32(ir_opcode code, tiga_tensor *const *args, int n, tiga_
     else if (status == TIGA_OK)
         *out = r;
     for (int i = 0; i < n; i++)
-        tiga_tensor_free(wide[i]);
+        tensor_free(wide[i]);
     return status;
 }
 
@@ -125,7 +125,7 @@ static tiga_status adopt(ir_opcode code, tiga_tensor *const *args, int n, tiga_t
     dtype = dtype >= 0 ? dtype : real || floats_only ? TIGA_F32 : TIGA_I64;
     for (int i = 0; i < n; i++) {
         tiga_status status = args[i]->weak && i >= first ? tensor_adopt(args[i], dtype, &out[i])
-                                                         : (out[i] = tiga_tensor_retain(args[i]), TIGA_OK);
+                                                         : (out[i] = tensor_retain(args[i]), TIGA_OK);
         if (status != TIGA_OK)
             return status;
     }
@@ -148,7 +148,7 @@ tiga_status tensor_elementwise(ir_opcode code, tiga_tensor *const *args, int n, 
             status = make(code, ir_elementwise_dtype(code, (ir_dtype)in[n - 1]->dtype), in, n, out);
     }
     for (int i = 0; i < n; i++)
-        tiga_tensor_free(in[i]);
+        tensor_free(in[i]);
     return status;
 }
 
@@ -161,6 +161,7 @@ tiga_status tensor_op2(ir_opcode code, tiga_tensor *a, tiga_tensor *b, tiga_tens
 }
 
 tiga_status tiga_tensor_cast(tiga_tensor *x, int32_t dtype, tiga_tensor **out) {
+    TENSOR_TURN(tiga_tensor_home(x));
     if (out)
         *out = NULL;
     tiga_tensors *ts = out ? tensor_home_of(&x, 1, "tiga_tensor_cast") : NULL;
@@ -173,7 +174,7 @@ tiga_status tiga_tensor_cast(tiga_tensor *x, int32_t dtype, tiga_tensor **out) {
     if (x->weak && dtype != TIGA_BOOL)
         return tensor_adopt(x, dtype, out);
     if (x->dtype == dtype && !x->weak) {
-        *out = tiga_tensor_retain(x);
+        *out = tensor_retain(x);
         return TIGA_OK;
     }
     return make(IR_CAST, (ir_dtype)dtype, &x, 1, out);
@@ -288,10 +289,10 @@ static tiga_status run_composite(size_t at, tiga_tensor *const *args, int n, tig
     tiga_tensor *list[3] = {in, n > 1 ? args[1] : NULL, n > 2 ? args[2] : NULL};
     tiga_tensor *x = c.status == TIGA_OK ? composite[at].make(&c, list, n) : NULL;
     if (c.status == TIGA_OK)
-        *out = tiga_tensor_retain(x);
+        *out = tensor_retain(x);
     for (int i = 0; i < c.n; i++)
-        tiga_tensor_free(c.made[i]);
-    tiga_tensor_free(wide);
+        tensor_free(c.made[i]);
+    tensor_free(wide);
     return c.status;
 }
 
@@ -321,6 +322,7 @@ static tiga_status check_count(tiga_tensors *ts, const char *name, int n, int lo
 }
 
 tiga_status tiga_tensor_op(const char *name, tiga_tensor *const *args, int n, tiga_tensor **out) {
+    TENSOR_TURN(tensor_home_first(args, n));
     ir_opcode code;
     if (out)
         *out = NULL;

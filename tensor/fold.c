@@ -7,7 +7,7 @@
 static tiga_status widened(tiga_tensor *x, tiga_tensor **out) {
     if (ir_dtype_is_half((ir_dtype)x->dtype) || x->weak)
         return tiga_tensor_cast(x, x->weak && x->dtype == TIGA_I64 ? TIGA_I64 : TIGA_F32, out);
-    *out = tiga_tensor_retain(x);
+    *out = tensor_retain(x);
     return TIGA_OK;
 }
 
@@ -86,9 +86,9 @@ static tiga_status to_one_axis(tiga_tensor *x, tiga_tensor **out) {
     for (size_t i = 0; status == TIGA_OK && i < l.n; i++)
         status = with_one_axis(l.v[i], map, &map[i]);
     if (status == TIGA_OK)
-        *out = tiga_tensor_retain(map[l.n - 1]);
+        *out = tensor_retain(map[l.n - 1]);
     for (size_t i = 0; map && i < l.n; i++)
-        tiga_tensor_free(map[i]);
+        tensor_free(map[i]);
     base_free(map);
     tensor_list_give(x->ts, &l);
     return status;
@@ -103,8 +103,8 @@ static tiga_status fold_everything(tiga_tensor *x, ir_kind kind, uint32_t axes, 
         status = fold_node(flat, kind, 1, 0, rank ? &one : out);
     if (status == TIGA_OK && rank)
         status = tiga_tensor_reshape(one, rank, ones, out);
-    tiga_tensor_free(flat);
-    tiga_tensor_free(one);
+    tensor_free(flat);
+    tensor_free(one);
     return status;
 }
 
@@ -118,7 +118,7 @@ static tiga_status fold_kind(tiga_tensor *x, ir_kind kind, uint32_t axes, int ke
         status = wants_one_axis(from, axes) ? fold_everything(from, kind, axes, keep, out)
                                             : fold_node(from, kind, axes, keep, out);
     }
-    tiga_tensor_free(full);
+    tensor_free(full);
     return status;
 }
 
@@ -143,7 +143,7 @@ static tiga_status fold_wide(tiga_tensor *x, ir_kind kind, uint32_t axes, int ke
         return tensor_fail(x->ts, TIGA_E_TYPE, "%s is not defined on %s", ir_kind_text(kind),
                            tiga_dtype_text(x->dtype));
     if (!axes) {
-        *out = tiga_tensor_retain(x);
+        *out = tensor_retain(x);
         return TIGA_OK;
     }
     tiga_status status = fold_kind(x, primitive, axes, keep, kind == IR_KIND_MEAN ? &sum : out);
@@ -151,6 +151,7 @@ static tiga_status fold_wide(tiga_tensor *x, ir_kind kind, uint32_t axes, int ke
 }
 
 tiga_status tiga_tensor_fold(tiga_tensor *x, const char *name, uint32_t axes, int keep, tiga_tensor **out) {
+    TENSOR_TURN(tiga_tensor_home(x));
     size_t at = 0, n = sizeof folds / sizeof *folds;
     tiga_tensor *wide = NULL, *r = NULL;
     tiga_tensors *ts = name ? tensor_begin(x, out, "fold") : NULL;
@@ -174,6 +175,7 @@ tiga_status tiga_tensor_fold(tiga_tensor *x, const char *name, uint32_t axes, in
 }
 
 tiga_status tiga_tensor_cumsum(tiga_tensor *x, int axis, int reverse, tiga_tensor **out) {
+    TENSOR_TURN(tiga_tensor_home(x));
     tiga_tensor *wide = NULL, *r = NULL;
     tiga_tensors *ts = tensor_begin(x, out, "cumsum");
     if (!ts || !tensor_axis(x, "cumsum", &axis))
@@ -210,8 +212,8 @@ static tiga_status stacked(tiga_tensor *a, tiga_tensor *b, tiga_tensor **out) {
         status = tensor_newaxis(b, b->rank >= 2 ? b->rank - 2 : 0, &rb);
     if (status == TIGA_OK)
         status = sum_of_products(ra, rb, -2, out);
-    tiga_tensor_free(ra);
-    tiga_tensor_free(rb);
+    tensor_free(ra);
+    tensor_free(rb);
     return status;
 }
 
@@ -238,9 +240,9 @@ static tiga_status matmul_node(tiga_tensor *a, tiga_tensor *b, tiga_tensor **out
     tiga_tensor *args[2] = {fa, other ? other : fb};
     if (status == TIGA_OK)
         *out = tensor_node(TENSOR_COMPUTE, IR_MATMUL, a->dtype, a->rank, shape, args, 2);
-    tiga_tensor_free(fa);
-    tiga_tensor_free(fb);
-    tiga_tensor_free(other);
+    tensor_free(fa);
+    tensor_free(fb);
+    tensor_free(other);
     return status != TIGA_OK ? status : *out ? TIGA_OK : TIGA_E_MEMORY;
 }
 
@@ -274,6 +276,7 @@ static tiga_status matmul_wide(tiga_tensor *a, tiga_tensor *b, tiga_tensor **out
 }
 
 tiga_status tiga_tensor_matmul(tiga_tensor *a, tiga_tensor *b, tiga_tensor **out) {
+    TENSOR_TURN(tiga_tensor_home(a));
     tiga_tensor *wa = NULL, *wb = NULL, *r = NULL;
     if (out)
         *out = NULL;
@@ -288,8 +291,8 @@ tiga_status tiga_tensor_matmul(tiga_tensor *a, tiga_tensor *b, tiga_tensor **out
     if (status == TIGA_OK)
         status = matmul_wide(wa, wb, &r);
     status = narrowed(status, r, a->dtype, out);
-    tiga_tensor_free(wa);
-    tiga_tensor_free(wb);
+    tensor_free(wa);
+    tensor_free(wb);
     return status;
 }
 
@@ -306,11 +309,12 @@ static tiga_status softmax_wide(tiga_tensor *x, uint32_t axes, tiga_tensor **out
     if (status == TIGA_OK)
         status = tensor_op2(IR_DIV, v[2], v[3], out);
     for (int i = 0; i < 5; i++)
-        tiga_tensor_free(v[i]);
+        tensor_free(v[i]);
     return status;
 }
 
 tiga_status tiga_tensor_softmax(tiga_tensor *x, int axis, tiga_tensor **out) {
+    TENSOR_TURN(tiga_tensor_home(x));
     tiga_tensor *wide = NULL, *r = NULL;
     if (!tensor_begin(x, out, "softmax") || !tensor_axis(x, "softmax", &axis))
         return TIGA_E_ARGUMENT;
@@ -318,7 +322,7 @@ tiga_status tiga_tensor_softmax(tiga_tensor *x, int axis, tiga_tensor **out) {
     if (status == TIGA_OK)
         status = softmax_wide(wide, 1u << axis, &r);
     status = narrowed(status, r, x->dtype, out);
-    tiga_tensor_free(wide);
+    tensor_free(wide);
     return status;
 }
 
@@ -343,7 +347,7 @@ static tiga_status normalised(tiga_tensor *x, double eps, tiga_tensor **out) {
         status = tensor_op2(IR_DIV, d, root, out);
     tiga_tensor *made[] = {mean, d, square, var, e, sum, root};
     for (size_t i = 0; i < sizeof made / sizeof *made; i++)
-        tiga_tensor_free(made[i]);
+        tensor_free(made[i]);
     return status;
 }
 
@@ -353,7 +357,7 @@ static tiga_status then(ir_opcode code, tiga_tensor **x, tiga_tensor *y) {
     tiga_status status =
         tensor_home_of((tiga_tensor *[]){*x, y}, 2, "layer_norm") ? tensor_op2(code, *x, y, &r) : TIGA_E_ARGUMENT;
     if (status == TIGA_OK) {
-        tiga_tensor_free(*x);
+        tensor_free(*x);
         *x = r;
     }
     return status;
@@ -361,6 +365,7 @@ static tiga_status then(ir_opcode code, tiga_tensor **x, tiga_tensor *y) {
 
 tiga_status tiga_tensor_layer_norm(tiga_tensor *x, tiga_tensor *weight, tiga_tensor *bias, double eps,
                                    tiga_tensor **out) {
+    TENSOR_TURN(tiga_tensor_home(x));
     tiga_tensor *wide = NULL, *r = NULL, *next = NULL;
     tiga_tensors *ts = tensor_begin(x, out, "layer_norm");
     if (!ts)
@@ -370,7 +375,7 @@ tiga_status tiga_tensor_layer_norm(tiga_tensor *x, tiga_tensor *weight, tiga_ten
     tiga_status status = widened(x, &wide);
     if (status == TIGA_OK)
         status = normalised(wide, eps, &r);
-    tiga_tensor_free(wide);
+    tensor_free(wide);
     status = narrowed(status, r, x->dtype, &next);
     if (status == TIGA_OK && weight)
         status = then(IR_MUL, &next, weight);
@@ -379,11 +384,12 @@ tiga_status tiga_tensor_layer_norm(tiga_tensor *x, tiga_tensor *weight, tiga_ten
     if (status == TIGA_OK)
         *out = next;
     else
-        tiga_tensor_free(next);
+        tensor_free(next);
     return status;
 }
 
 tiga_status tiga_tensor_one_hot(tiga_tensor *index, int64_t n, int32_t dtype, tiga_tensor **out) {
+    TENSOR_TURN(tiga_tensor_home(index));
     tiga_tensor *wide = NULL, *column = NULL, *all = NULL, *hit = NULL;
     tiga_tensors *ts = tensor_begin(index, out, "one_hot");
     if (!ts)
@@ -399,9 +405,9 @@ tiga_status tiga_tensor_one_hot(tiga_tensor *index, int64_t n, int32_t dtype, ti
         status = tensor_op2(IR_EQ, column, all, &hit);
     if (status == TIGA_OK)
         status = tiga_tensor_cast(hit, dtype, out);
-    tiga_tensor_free(wide);
-    tiga_tensor_free(column);
-    tiga_tensor_free(all);
-    tiga_tensor_free(hit);
+    tensor_free(wide);
+    tensor_free(column);
+    tensor_free(all);
+    tensor_free(hit);
     return status;
 }

@@ -82,7 +82,7 @@ static bool stand_in(grad *g, size_t i) {
         tensor_densify(x) != TIGA_OK) /* takes a cotangent for every element */
         return false;
     bool keep = !g->active[i] || is_cut(x) || !depends;
-    g->map[i] = keep ? tiga_tensor_retain(x) : clone(g, x);
+    g->map[i] = keep ? tensor_retain(x) : clone(g, x);
     return g->map[i] != NULL;
 }
 
@@ -97,9 +97,9 @@ static void accumulate(grad *g, uint32_t slot, tiga_tensor *value) {
         return;
     }
     g->status = tensor_op2(IR_ADD, *place, value, &sum);
-    tiga_tensor_free(value);
+    tensor_free(value);
     if (g->status == TIGA_OK) {
-        tiga_tensor_free(*place);
+        tensor_free(*place);
         *place = sum;
     }
 }
@@ -135,7 +135,7 @@ static void spread(grad *g, tiga_tensor *const *outputs, tiga_tensor *const *cts
             g->status = value ? TIGA_OK : TIGA_E_MEMORY;
             accumulate(g, args.v[i]->slot, value);
         }
-        tiga_tensor_free(tuple);
+        tensor_free(tuple);
     }
     tensor_list_fini(&below);
     tensor_list_fini(&args);
@@ -145,7 +145,7 @@ static void spread(grad *g, tiga_tensor *const *outputs, tiga_tensor *const *cts
 static tiga_status gather_repeats(const tiga_tensor *a, tiga_tensor *c, tiga_tensor **out) {
     if (a->stretch)
         return tiga_tensor_fold(c, "sum", a->stretch, 1, out);
-    *out = tiga_tensor_retain(c);
+    *out = tensor_retain(c);
     return TIGA_OK;
 }
 
@@ -166,8 +166,8 @@ static tiga_status gather_back(const tiga_tensor *x, tiga_tensor *c, tiga_tensor
         status = adjoint_node(MOVE_SCATTER, (tiga_tensor *[]){wide, x->args[1]}, 2, &like, x->attr, &sum);
     if (status == TIGA_OK)
         status = tiga_tensor_cast(sum, c->dtype, out);
-    tiga_tensor_free(wide);
-    tiga_tensor_free(sum);
+    tensor_free(wide);
+    tensor_free(sum);
     return status;
 }
 
@@ -203,7 +203,7 @@ static tiga_status move_back(const tiga_tensor *x, uint32_t k, tiga_tensor *c, t
         return tiga_tensor_cumsum(c, (int)x->attr[0], !x->attr[1], out);
     case MOVE_ALIAS:
     case MOVE_EXPAND:
-        *out = tiga_tensor_retain(c);
+        *out = tensor_retain(c);
         return TIGA_OK;
     case MOVE_CALL: /* all operands at once: call_back */
     case MOVE_NONE:
@@ -222,19 +222,19 @@ static void give_operand(grad *g, const tiga_tensor *x, uint32_t k, tiga_tensor 
     if (!takes_cotangent(g, a))
         return;
     if (moved)
-        tiga_tensor_retain(moved);
+        tensor_retain(moved);
     else
         g->status = move_back(x, k, g->ct[x->slot - 1], &moved);
     if (g->status == TIGA_OK)
         g->status = gather_repeats(g->map[a->slot - 1], moved, &c);
-    tiga_tensor_free(moved);
+    tensor_free(moved);
     if (g->status != TIGA_OK)
         return;
     tiga_tensor *y = g->map[a->slot - 1];
     if (!is_expression(y)) {
         accumulate(g, a->slot, c);
     } else if (!tensor_list_add(outputs, y) || !tensor_list_add(cts, c)) {
-        tiga_tensor_free(c);
+        tensor_free(c);
         g->status = tensor_fail(g->ts, TIGA_E_MEMORY, "gradient: out of memory");
     }
 }
@@ -259,12 +259,12 @@ static void sweep_move(grad *g, const tiga_tensor *x) {
     for (uint32_t k = 0; k < x->n_args && g->status == TIGA_OK; k++)
         give_operand(g, x, k, moved ? moved[k] : NULL, &outputs, &cts);
     for (uint32_t k = 0; moved && k < x->n_args; k++)
-        tiga_tensor_free(moved[k]);
+        tensor_free(moved[k]);
     base_free(moved);
     if (g->status == TIGA_OK && outputs.n)
         spread(g, outputs.v, cts.v, outputs.n);
     for (size_t i = 0; i < cts.n; i++)
-        tiga_tensor_free(cts.v[i]);
+        tensor_free(cts.v[i]);
     tensor_list_fini(&outputs);
     tensor_list_fini(&cts);
 }
@@ -276,7 +276,7 @@ static void sweep(grad *g, tiga_tensor *loss) {
         return;
     if (is_expression(y)) {
         spread(g, &y, &one, 1);
-        tiga_tensor_free(one);
+        tensor_free(one);
     } else {
         accumulate(g, loss->slot, one);
     }
@@ -332,8 +332,8 @@ static void grad_fini(grad *g) {
             g->map[i]->slot = 0;
     }
     for (size_t i = 0; i < g->list.n; i++) {
-        tiga_tensor_free(g->map ? g->map[i] : NULL);
-        tiga_tensor_free(g->ct ? g->ct[i] : NULL);
+        tensor_free(g->map ? g->map[i] : NULL);
+        tensor_free(g->ct ? g->ct[i] : NULL);
     }
     base_free(g->active);
     base_free(g->wrt);
@@ -347,7 +347,7 @@ static tiga_status results(grad *g, tiga_tensor *const *wrt, int n, int missing_
         tiga_tensor *c = wrt[i]->slot ? g->ct[wrt[i]->slot - 1] : NULL;
         tiga_status status = TIGA_OK;
         if (c)
-            out[i] = tiga_tensor_retain(c);
+            out[i] = tensor_retain(c);
         else if (missing_is_zero)
             status = tiga_tensor_full(g->ts, wrt[i]->dtype, wrt[i]->rank, wrt[i]->shape, 0, &out[i]);
         else
@@ -361,6 +361,7 @@ static tiga_status results(grad *g, tiga_tensor *const *wrt, int n, int missing_
 
 tiga_status tiga_tensor_grad(tiga_tensor *loss, tiga_tensor *const *wrt, int n, int missing_is_zero,
                              tiga_tensor **out) {
+    TENSOR_TURN(tiga_tensor_home(loss));
     for (int i = 0; out && i < n; i++)
         out[i] = NULL;
     grad g = {.ts = out ? tensor_home_of(&loss, 1, "gradient") : NULL};
@@ -381,7 +382,7 @@ tiga_status tiga_tensor_grad(tiga_tensor *loss, tiga_tensor *const *wrt, int n, 
     if (status == TIGA_OK)
         status = results(&g, wrt, n, missing_is_zero, out);
     for (int i = 0; i < n && status != TIGA_OK; i++) {
-        tiga_tensor_free(out[i]);
+        tensor_free(out[i]);
         out[i] = NULL;
     }
     grad_fini(&g);
@@ -419,8 +420,14 @@ static tiga_status anew(tiga_tensor *x, bool watched, const char *who, tiga_tens
     return TIGA_OK;
 }
 
-tiga_status tiga_tensor_watch(tiga_tensor *x, tiga_tensor **out) { return anew(x, true, "tiga_tensor_watch", out); }
+tiga_status tiga_tensor_watch(tiga_tensor *x, tiga_tensor **out) {
+    TENSOR_TURN(tiga_tensor_home(x));
+    return anew(x, true, "tiga_tensor_watch", out);
+}
 
-tiga_status tiga_tensor_forget(tiga_tensor *x, tiga_tensor **out) { return anew(x, false, "tiga_tensor_forget", out); }
+tiga_status tiga_tensor_forget(tiga_tensor *x, tiga_tensor **out) {
+    TENSOR_TURN(tiga_tensor_home(x));
+    return anew(x, false, "tiga_tensor_forget", out);
+}
 
 int tiga_tensor_is_watched(const tiga_tensor *x) { return x && x->watched; }

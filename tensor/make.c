@@ -45,6 +45,7 @@ static bool check_array(tiga_tensors *ts, const tiga_array *a, const char *who, 
 }
 
 tiga_status tiga_tensor_from(tiga_tensors *ts, const tiga_array *a, int mode, tiga_tensor **out) {
+    TENSOR_TURN(ts);
     int64_t bytes;
     if (!complete(ts, a, out, "tiga_tensor_from") || !check_array(ts, a, "tiga_tensor_from", &bytes))
         return TIGA_E_ARGUMENT;
@@ -61,6 +62,7 @@ tiga_status tiga_tensor_from(tiga_tensors *ts, const tiga_array *a, int mode, ti
 
 tiga_status tiga_tensor_from_owned(tiga_tensors *ts, const tiga_array *a, void *owner, void (*release)(void *owner),
                                    tiga_tensor **out) {
+    TENSOR_TURN(ts);
     int64_t bytes;
     if (!complete(ts, a, out, "tiga_tensor_from_owned") || !check_array(ts, a, "tiga_tensor_from_owned", &bytes))
         return TIGA_E_ARGUMENT;
@@ -97,6 +99,7 @@ static tiga_tensor *number(tiga_tensors *ts, int32_t dtype, double v) {
 }
 
 tiga_status tiga_tensor_number(tiga_tensors *ts, double value, tiga_tensor **out) {
+    TENSOR_TURN(ts);
     if (!complete(ts, ts, out, "tiga_tensor_number"))
         return TIGA_E_ARGUMENT;
     tiga_tensor *x = number(ts, TIGA_F64, value);
@@ -106,6 +109,7 @@ tiga_status tiga_tensor_number(tiga_tensors *ts, double value, tiga_tensor **out
 }
 
 tiga_status tiga_tensor_integer(tiga_tensors *ts, int64_t value, tiga_tensor **out) {
+    TENSOR_TURN(ts);
     if (!complete(ts, ts, out, "tiga_tensor_integer"))
         return TIGA_E_ARGUMENT;
     tiga_tensor *x = tensor_literal(ts, TIGA_I64, 0, NULL, (ir_scalar_value){.i = value});
@@ -133,12 +137,13 @@ tiga_status tensor_adopt(const tiga_tensor *n, int32_t dtype, tiga_tensor **out)
 tiga_status tensor_settle(tiga_tensor *x, tiga_tensor **out) {
     if (x->weak)
         return tensor_adopt(x, x->dtype == TIGA_I64 ? TIGA_I64 : TIGA_F32, out);
-    *out = tiga_tensor_retain(x);
+    *out = tensor_retain(x);
     return TIGA_OK;
 }
 
 tiga_status tiga_tensor_full(tiga_tensors *ts, int32_t dtype, int32_t rank, const int64_t *shape, double value,
                              tiga_tensor **out) {
+    TENSOR_TURN(ts);
     if (!complete(ts, ts, out, "tiga_tensor_full"))
         return TIGA_E_ARGUMENT;
     if (tensor_count(dtype, rank, shape) < 0)
@@ -162,6 +167,7 @@ tiga_status tensor_fresh(tiga_tensors *ts, int32_t dtype, int32_t rank, const in
 
 tiga_status tiga_tensor_arange(tiga_tensors *ts, int32_t dtype, int64_t begin, int64_t end, int64_t step,
                                tiga_tensor **out) {
+    TENSOR_TURN(ts);
     if (!complete(ts, ts, out, "tiga_tensor_arange"))
         return TIGA_E_ARGUMENT;
     if (step == 0 || (dtype != TIGA_I32 && dtype != TIGA_I64 && dtype != TIGA_F32 && dtype != TIGA_F64))
@@ -196,6 +202,7 @@ static uint64_t mix(uint64_t x) {
 
 tiga_status tiga_tensor_rand(tiga_tensors *ts, int32_t dtype, int32_t rank, const int64_t *shape, uint64_t seed,
                              tiga_tensor **out) {
+    TENSOR_TURN(ts);
     if (!complete(ts, ts, out, "tiga_tensor_rand"))
         return TIGA_E_ARGUMENT;
     if (dtype != TIGA_F32 && dtype != TIGA_F64)

@@ -279,7 +279,7 @@ static bool run_view(tiga_tensor *x, tiga_status *status) {
     x->buffer = tensor_buffer_retain(v->buffer);
     x->kind = TENSOR_REAL;
     x->how.how = TIGA_TENSOR_VIEW;
-    tiga_tensor_free(v);
+    tensor_free(v);
     if (x->wanted && !x->watched)
         tensor_drop_args(x);
     return true;

@@ -53,6 +53,7 @@ void tensor_home_put(tiga_tensors *ts) {
 }
 
 void tiga_tensors_free(tiga_tensors *ts) {
+    TENSOR_TURN(ts);
     if (ts)
         tensor_home_put(ts);
 }
@@ -60,6 +61,7 @@ void tiga_tensors_free(tiga_tensors *ts) {
 tiga_context *tiga_tensors_context(const tiga_tensors *ts) { return ts ? ts->ctx : NULL; }
 
 tiga_tensors_counters tiga_tensors_get_counters(const tiga_tensors *ts) {
+    TENSOR_TURN(ts);
     if (!ts)
         return (tiga_tensors_counters){0};
     tiga_tensors_counters c = ts->counters;
@@ -127,7 +129,7 @@ tiga_tensor *tensor_node(tensor_kind kind, uint16_t code, int32_t dtype, int32_t
         return NULL;
     x->args = n_args <= 3 ? x->few : base_alloc(n_args * sizeof *x->args);
     if (!x->args) {
-        tiga_tensor_free(x);
+        tensor_free(x);
         tensor_fail(args[0]->ts, TIGA_E_MEMORY, "a tensor: out of memory");
         return NULL;
     }
@@ -135,7 +137,7 @@ tiga_tensor *tensor_node(tensor_kind kind, uint16_t code, int32_t dtype, int32_t
     x->computed = kind == TENSOR_COMPUTE;
     x->n_args = n_args;
     for (uint32_t i = 0; i < n_args; i++) {
-        x->args[i] = tiga_tensor_retain(args[i]);
+        x->args[i] = tensor_retain(args[i]);
         x->watched |= args[i]->watched;
     }
     x->even = is_even(x);
@@ -173,11 +175,16 @@ static void sweep(tiga_tensors *ts) {
 }
 
 tiga_tensor *tiga_tensor_retain(tiga_tensor *x) {
-    x->refs++;
-    return x;
+    TENSOR_TURN(x->ts);
+    return tensor_retain(x);
 }
 
 void tiga_tensor_free(tiga_tensor *x) {
+    TENSOR_TURN(x ? x->ts : NULL);
+    tensor_free(x);
+}
+
+void tensor_free(tiga_tensor *x) {
     if (!x)
         return;
     tiga_tensors *ts = x->ts;
@@ -198,7 +205,7 @@ void tensor_drop_args(tiga_tensor *x) {
 }
 
 tiga_status tensor_give(tiga_status status, tiga_tensor *temporary) {
-    tiga_tensor_free(temporary);
+    tensor_free(temporary);
     return status;
 }
 
@@ -227,6 +234,13 @@ bool tensor_axis(const tiga_tensor *x, const char *who, int *axis) {
         return true;
     tensor_fail(x->ts, TIGA_E_ARGUMENT, "%s: axis %d of a tensor with %d axes", who, given, x->rank);
     return false;
+}
+
+tiga_tensors *tensor_home_first(tiga_tensor *const *xs, int n) {
+    for (int i = 0; xs && i < n; i++)
+        if (xs[i])
+            return xs[i]->ts;
+    return NULL;
 }
 
 tiga_tensors *tensor_home_of(tiga_tensor *const *xs, int n, const char *who) {

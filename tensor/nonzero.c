@@ -16,6 +16,7 @@ static void number_true(const uint8_t *mask, int64_t count, int64_t *to) {
 }
 
 tiga_status tiga_tensor_nonzero(tiga_tensor *mask, tiga_tensor **out) {
+    TENSOR_TURN(tiga_tensor_home(mask));
     tiga_tensors *ts = tensor_begin(mask, out, "tiga_tensor_nonzero");
     if (!ts)
         return TIGA_E_ARGUMENT;

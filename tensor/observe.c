@@ -81,7 +81,7 @@ static void find_wanted(const tensor_list *l, tiga_tensor *const *xs, int n, boo
 static void let_go(tensor_list *l, int32_t level) {
     for (size_t i = 0; i < l->n; i++)
         if (l->v[i] && l->v[i]->level <= level) {
-            tiga_tensor_free(l->v[i]);
+            tensor_free(l->v[i]);
             l->v[i] = NULL;
         }
 }
@@ -102,7 +102,7 @@ static tiga_status realize(tiga_tensors *ts, tiga_tensor *const *xs, int n, bool
     }
     ok = tensor_postorder(ts, xs, (size_t)n, is_pending, &l);
     for (size_t i = 0; ok && i < l.n; i++)
-        tiga_tensor_retain(l.v[i]);
+        tensor_retain(l.v[i]);
     int32_t most = ok ? find_levels(&l) : 0;
     if (ok)
         find_wanted(&l, xs, n, themselves);
@@ -127,6 +127,7 @@ tiga_status tensor_realize_operands(tiga_tensor *const *xs, int n) { return real
 tiga_status tensor_compute(tiga_tensor *const *xs, int n) { return realize(xs[0]->ts, xs, n, true); }
 
 tiga_status tiga_tensor_realize(tiga_tensor *const *xs, int n) {
+    TENSOR_TURN(tensor_home_first(xs, n));
     if (n == 0)
         return TIGA_OK;
     tiga_tensors *ts = tensor_home_of(xs, n, "tiga_tensor_realize");
@@ -169,6 +170,7 @@ void tensor_hide(tiga_tensor *x) {
 }
 
 tiga_status tiga_tensor_pin(tiga_tensor *x, const tiga_array **out) {
+    TENSOR_TURN(tiga_tensor_home(x));
     if (out)
         *out = NULL;
     if (!x || !out)
@@ -182,11 +184,13 @@ tiga_status tiga_tensor_pin(tiga_tensor *x, const tiga_array **out) {
 }
 
 void tiga_tensor_unpin(tiga_tensor *x) {
+    TENSOR_TURN(tiga_tensor_home(x));
     if (x && x->watchers && --x->watchers == 0 && !x->looked)
         tensor_forget_shown(x);
 }
 
 tiga_status tiga_tensor_data(tiga_tensor *x, const tiga_array **out) {
+    TENSOR_TURN(tiga_tensor_home(x));
     if (out)
         *out = NULL;
     if (!x || !out)
@@ -200,6 +204,7 @@ tiga_status tiga_tensor_data(tiga_tensor *x, const tiga_array **out) {
 }
 
 tiga_status tiga_tensor_copy_to(tiga_tensor *x, void *to, int64_t n_bytes) {
+    TENSOR_TURN(tiga_tensor_home(x));
     const tiga_array *a;
     if (!x)
         return TIGA_E_ARGUMENT;
@@ -216,12 +221,14 @@ tiga_status tiga_tensor_copy_to(tiga_tensor *x, void *to, int64_t n_bytes) {
 }
 
 tiga_tensor_execution tiga_tensor_get_execution(const tiga_tensor *x) {
+    TENSOR_TURN(tiga_tensor_home(x));
     tiga_tensor_execution how = x ? x->how : (tiga_tensor_execution){0};
     how.text = tensor_how_text(how.how);
     return how;
 }
 
 tiga_status tiga_tensor_program(tiga_tensor *x, char **text) {
+    TENSOR_TURN(tiga_tensor_home(x));
     if (text)
         *text = NULL;
     if (!x || !text || x->kind != TENSOR_COMPUTE)

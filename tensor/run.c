@@ -423,11 +423,11 @@ static tiga_status run_once(tiga_tensors *ts, tiga_tensor *const *roots, size_t 
     if (status == TIGA_OK)
         tensor_plan_ran(&p);
     for (size_t i = 0; status == TIGA_OK && i < n_roots; i++)
-        tiga_tensor_retain(roots[i]);
+        tensor_retain(roots[i]);
     for (size_t i = 0; status == TIGA_OK && i < n_roots; i++)
         take_result(&p, roots[i], &b.made[i], &how);
     for (size_t i = 0; status == TIGA_OK && i < n_roots; i++)
-        tiga_tensor_free(roots[i]);
+        tensor_free(roots[i]);
     binding_fini(&b);
     tensor_plan_fini(&p);
     return status;

@@ -71,7 +71,7 @@ static tiga_tensor *real_view(tensor_move code, tiga_tensor *x, int32_t rank, co
     v->how.how = TIGA_TENSOR_VIEW;
     if (!x->literal && !view_strides(code, x, attr, v)) {
         *copy = true;
-        tiga_tensor_free(v);
+        tensor_free(v);
         return NULL;
     }
     v->buffer = x->buffer ? tensor_buffer_retain(x->buffer) : NULL;
@@ -102,7 +102,7 @@ tiga_status tensor_view_of(tensor_move code, tiga_tensor *x, int32_t rank, const
 
 tiga_status tensor_expand(tiga_tensor *x, tiga_tensor **out) {
     *out = tensor_repeats(x) ? tensor_node(TENSOR_MOVE, MOVE_EXPAND, x->dtype, x->rank, x->shape, &x, 1)
-                             : tiga_tensor_retain(x);
+                             : tensor_retain(x);
     return *out ? TIGA_OK : TIGA_E_MEMORY;
 }
 
@@ -162,6 +162,7 @@ static bool complete_shape(const tiga_tensor *x, int32_t rank, const int64_t *gi
 }
 
 tiga_status tiga_tensor_reshape(tiga_tensor *x, int32_t rank, const int64_t *given, tiga_tensor **out) {
+    TENSOR_TURN(tiga_tensor_home(x));
     int64_t shape[TENSOR_MAX_RANK];
     uint8_t stretch;
     tiga_tensors *ts = tensor_begin(x, out, "reshape");
@@ -195,6 +196,7 @@ tiga_status tensor_newaxis(tiga_tensor *x, int axis, tiga_tensor **out) {
 
 /* ---- permute, slice ---- */
 tiga_status tiga_tensor_permute(tiga_tensor *x, const int32_t *order, tiga_tensor **out) {
+    TENSOR_TURN(tiga_tensor_home(x));
     tiga_tensors *ts = tensor_begin(x, out, "permute");
     if (!ts)
         return TIGA_E_ARGUMENT;
@@ -212,6 +214,7 @@ tiga_status tiga_tensor_permute(tiga_tensor *x, const int32_t *order, tiga_tenso
 }
 
 tiga_status tiga_tensor_slice(tiga_tensor *x, int axis, int64_t first, int64_t count, int64_t step, tiga_tensor **out) {
+    TENSOR_TURN(tiga_tensor_home(x));
     tiga_tensors *ts = tensor_begin(x, out, "slice");
     if (!ts || !tensor_axis(x, "slice", &axis))
         return TIGA_E_ARGUMENT;
@@ -250,6 +253,7 @@ static tiga_tensor *real_broadcast(tiga_tensor *x, int32_t rank, const int64_t *
 }
 
 tiga_status tiga_tensor_broadcast(tiga_tensor *x, int32_t rank, const int64_t *shape, tiga_tensor **out) {
+    TENSOR_TURN(tiga_tensor_home(x));
     tiga_tensors *ts = tensor_begin(x, out, "broadcast");
     if (!ts)
         return TIGA_E_ARGUMENT;
@@ -280,6 +284,7 @@ tiga_status tiga_tensor_broadcast(tiga_tensor *x, int32_t rank, const int64_t *s
 
 /* ---- concat, stack ---- */
 tiga_status tiga_tensor_concat(tiga_tensor *const *xs, int n, int axis, tiga_tensor **out) {
+    TENSOR_TURN(tensor_home_first(xs, n));
     if (out)
         *out = NULL;
     tiga_tensors *ts = out ? tensor_home_of(xs, n, "concat") : NULL;
@@ -306,6 +311,7 @@ tiga_status tiga_tensor_concat(tiga_tensor *const *xs, int n, int axis, tiga_ten
 }
 
 tiga_status tiga_tensor_stack(tiga_tensor *const *xs, int n, int axis, tiga_tensor **out) {
+    TENSOR_TURN(tensor_home_first(xs, n));
     if (out)
         *out = NULL;
     tiga_tensors *ts = out ? tensor_home_of(xs, n, "stack") : NULL;
@@ -321,13 +327,14 @@ tiga_status tiga_tensor_stack(tiga_tensor *const *xs, int n, int axis, tiga_tens
     if (status == TIGA_OK)
         status = tiga_tensor_concat(wide, n, axis, out);
     for (int i = 0; wide && i < n; i++)
-        tiga_tensor_free(wide[i]);
+        tensor_free(wide[i]);
     base_free(wide);
     return status;
 }
 
 /* ---- gather ---- */
 tiga_status tiga_tensor_gather(tiga_tensor *x, tiga_tensor *index, int axis, tiga_tensor **out) {
+    TENSOR_TURN(tiga_tensor_home(x));
     tiga_tensor *wide = NULL;
     if (out)
         *out = NULL;
@@ -353,7 +360,7 @@ tiga_status tiga_tensor_gather(tiga_tensor *x, tiga_tensor *index, int axis, tig
     if (status != TIGA_OK)
         return status;
     *out = tensor_node(TENSOR_MOVE, MOVE_GATHER, x->dtype, rank, shape, (tiga_tensor *[]){x, wide}, 2);
-    tiga_tensor_free(wide);
+    tensor_free(wide);
     if (!*out)
         return TIGA_E_MEMORY;
     (*out)->attr[0] = axis;

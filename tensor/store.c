@@ -8,6 +8,7 @@ static tiga_buffer *managed_of(const tiga_tensor *x) { return x->buffer ? x->buf
 
 /* ---- residency ---- */
 tiga_status tiga_tensor_residency(const tiga_tensor *x, tiga_residency *out, int32_t *storage) {
+    TENSOR_TURN(tiga_tensor_home(x));
     if (!x || !out)
         return x ? tensor_fail(x->ts, TIGA_E_ARGUMENT, "tiga_tensor_residency: out is NULL") : TIGA_E_ARGUMENT;
     tiga_buffer *b = managed_of(x);
@@ -26,6 +27,7 @@ static tiga_status fail_given(const tiga_tensor *x, const char *who) {
 }
 
 tiga_status tiga_tensor_spill(tiga_tensor *x) {
+    TENSOR_TURN(tiga_tensor_home(x));
     if (!x)
         return TIGA_E_ARGUMENT;
     tiga_status status = tensor_compute(&x, 1);
@@ -43,12 +45,14 @@ tiga_status tiga_tensor_spill(tiga_tensor *x) {
 }
 
 tiga_status tiga_tensor_prefetch(tiga_tensor *x) {
+    TENSOR_TURN(tiga_tensor_home(x));
     if (!x)
         return TIGA_E_ARGUMENT;
     return managed_of(x) ? tiga_buffer_prefetch(x->ts->ctx, managed_of(x), NULL) : TIGA_OK;
 }
 
 tiga_status tiga_tensor_to(tiga_tensor *x, const char *device, tiga_tensor **out) {
+    TENSOR_TURN(tiga_tensor_home(x));
     tiga_tensors *ts = tensor_begin(x, out, "tiga_tensor_to");
     if (!ts || !device)
         return ts ? tensor_fail(ts, TIGA_E_ARGUMENT, "tiga_tensor_to: the device is NULL") : TIGA_E_ARGUMENT;
@@ -57,7 +61,7 @@ tiga_status tiga_tensor_to(tiga_tensor *x, const char *device, tiga_tensor **out
                            device);
     tiga_status status = tiga_tensor_realize(&x, 1);
     if (status == TIGA_OK)
-        *out = tiga_tensor_retain(x);
+        *out = tensor_retain(x);
     return status;
 }
 
@@ -83,6 +87,7 @@ static void view_of(const tiga_tensor *x, const char *name, scalar_bytes *value,
 }
 
 tiga_status tiga_tensor_save(const char *path, const char *const *names, tiga_tensor *const *xs, int n, int overwrite) {
+    TENSOR_TURN(tensor_home_first(xs, n));
     static const char *const x = "x";
     tiga_tensors *ts = tensor_home_of(xs, n, "tiga_tensor_save");
     if (!ts || !path || (!names && n != 1))
@@ -104,6 +109,7 @@ tiga_status tiga_tensor_save(const char *path, const char *const *names, tiga_te
 
 /* ---- reading ---- */
 tiga_status tiga_tensor_load(tiga_tensors *ts, tiga_snapshot *s, int i, tiga_tensor **out) {
+    TENSOR_TURN(ts);
     if (out)
         *out = NULL;
     if (!ts || !s || !out)
@@ -119,7 +125,7 @@ tiga_status tiga_tensor_load(tiga_tensors *ts, tiga_snapshot *s, int i, tiga_ten
     tensor_buffer *b = x ? tensor_buffer_take(ts, managed) : NULL;
     if (!b) {
         tiga_buffer_free(managed);
-        tiga_tensor_free(x);
+        tensor_free(x);
         return TIGA_E_MEMORY;
     }
     x->buffer = b;
@@ -141,6 +147,7 @@ static tiga_status find_entry(tiga_tensors *ts, const tiga_snapshot *s, const ch
 }
 
 tiga_status tiga_tensor_load_file(tiga_tensors *ts, const char *path, const char *name, tiga_tensor **out) {
+    TENSOR_TURN(ts);
     if (out)
         *out = NULL;
     if (!ts || !path || !out)
@@ -159,6 +166,7 @@ tiga_status tiga_tensor_load_file(tiga_tensors *ts, const char *path, const char
 
 /* ---- the named store ---- */
 tiga_status tiga_tensor_from_disk(tiga_tensors *ts, const char *name, tiga_tensor **out) {
+    TENSOR_TURN(ts);
     if (out)
         *out = NULL;
     if (!ts || !name || !out)
@@ -182,6 +190,7 @@ static void attach(tiga_tensor *x, tiga_tensor *stored) {
 }
 
 tiga_status tiga_tensor_disk(tiga_tensor *x, const char *name) {
+    TENSOR_TURN(tiga_tensor_home(x));
     if (!name)
         return tiga_tensor_spill(x);
     tiga_status status = x ? tensor_compute(&x, 1) : TIGA_E_ARGUMENT;
@@ -202,6 +211,6 @@ tiga_status tiga_tensor_disk(tiga_tensor *x, const char *name) {
     }
     tensor_hide(x);
     attach(x, stored);
-    tiga_tensor_free(stored);
+    tensor_free(stored);
     return TIGA_OK;
 }

@@ -134,6 +134,21 @@ struct tiga_tensors {
     tiga_tensor *dead; /* nodes waiting to be freed */
 };
 
+/* The turn of this thread, until the block ends: at the head of every public function that looks at more than what a node was
+ * made with.  Inside, tensors are counted by tensor_retain and tensor_free. */
+#define TENSOR_TURN(ts) __attribute__((cleanup(tensor_turn_end), unused)) tiga_context *turn_ = tensor_turn(ts)
+static inline tiga_context *tensor_turn(const tiga_tensors *ts) {
+    tiga_context *ctx = ts ? ts->ctx : NULL;
+    tiga_context_lock(ctx);
+    return ctx;
+}
+static inline void tensor_turn_end(tiga_context **ctx) { tiga_context_unlock(*ctx); }
+static inline tiga_tensor *tensor_retain(tiga_tensor *x) {
+    x->refs++;
+    return x;
+}
+void tensor_free(tiga_tensor *x); /* NULL is fine */
+
 tiga_status tensor_fail(tiga_tensors *ts, tiga_status status, const char *fmt, ...) BASE_PRINTF(3, 4);
 void tensor_home_put(tiga_tensors *ts);
 /* A node without operands. NULL: out of memory, said so. */
@@ -147,6 +162,7 @@ bool tensor_same_shape(const tiga_tensor *a, const tiga_tensor *b);
 bool tensor_axis(const tiga_tensor *x, const char *who, int *axis);
 /* All of one home, none NULL. NULL otherwise, said so where there is somewhere to say it. */
 tiga_tensors *tensor_home_of(tiga_tensor *const *xs, int n, const char *who);
+tiga_tensors *tensor_home_first(tiga_tensor *const *xs, int n); /* of the first that is not NULL; NULL: all are */
 /* Of a call with one operand: *out is NULL, and the home of x. */
 tiga_tensors *tensor_begin(tiga_tensor *x, tiga_tensor **out, const char *who);
 /* Axes that repeat one element, or will again where what x is computed from stands for it. */

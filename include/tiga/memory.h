@@ -21,7 +21,7 @@
  * for the device tier.  Sizes are bytes; a budget < 0 is unlimited.
  *
  * Threads: buffers, snapshots, hierarchies and reports may be used from any number of threads at once, with one context
- * or several.  tiga_execution_begin/end and tiga_call keep to one thread a context at a time.
+ * or several; calls and scopes of one context take turns (tiga_context_lock).
  *
  * Nothing is lost by a failure: a value is in memory, in a file, or in both, whatever call failed, and the accounts are
  * what they were. */
@@ -61,7 +61,8 @@ typedef struct tiga_execution_options {
      * together.  What a process that died held is taken back.  The name keeps to letters, digits, '-', '_'.  NULL: none */
     const char *shared;
     /* Called before a budget is refused and before an idle buffer is evicted: frees what nothing needs (unreachable
-     * cycles of a host language).  Runs on the thread that allocates, with no lock held.  NULL: none */
+     * cycles of a host language).  Runs on the thread that allocates, with no lock held but the turn of its context where a
+     * call or a tensor allocates.  NULL: none */
     void (*collect)(void *user);
     void *collect_user;
     /* 1: code that is compiled or loaded from a cache in the scope counts against the host budget for as long as it is in

@@ -25,8 +25,10 @@
  * at once.  Failures are described in the context of the tensors (tiga_error_text).  Common statuses: E_ARGUMENT NULL,
  * tensors of two tiga_tensors; E_TYPE element types or shapes that do not fit; E_NAME; E_UNSUPPORTED more than 6 axes
  * in arithmetic (leading axes of size 1 not counted); E_MEMORY.
- * Threads: a tiga_tensors and its tensors belong to one thread at a time, as their context does; several tiga_tensors with
- * a context each may be used from several threads, with one cache. */
+ * Threads: several tiga_tensors with a context each run at once, with one cache.  Tensors of one context may be used from
+ * several threads, which take turns, an operation each: who looks at a tensor waits while another thread computes one.  A
+ * thread that uses a tensor owns it (tiga_tensor_retain), or somebody does for it.  tiga_tensor_home, _dtype, _rank, _shape,
+ * _size and _is_watched wait for nobody. */
 #ifndef TIGA_TENSOR_H
 #define TIGA_TENSOR_H
 

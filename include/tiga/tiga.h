@@ -7,8 +7,11 @@
  *     tiga_call(ctx, m, "weighted_sum", g, in, 3, out, 1);
  *
  * Every call returns a tiga_status; tiga_error_text(ctx) is one line about the first failure since the last
- * tiga_error_clear.  The library never prints, exits or aborts on bad input.  A context and all that belongs to it is
- * for one thread at a time; several contexts may be used from several threads. */
+ * tiga_error_clear.  The library never prints, exits or aborts on bad input.
+ *
+ * Threads: several contexts run at once.  One context may be used from any number of threads, but then they take turns: what
+ * runs with it (calls, prepared calls, tensors, graphs that are read or made) waits until the one before is done.
+ * Its error text is that of the first failure of any of them; see tiga_context_lock. */
 #ifndef TIGA_H
 #define TIGA_H
 
@@ -50,6 +53,11 @@ TIGA_API tiga_context_options tiga_context_defaults(void);
 TIGA_API tiga_status tiga_context_new(const tiga_context_options *options, tiga_context **out);
 /* Prepared calls of the context must have been freed before; graphs and modules go on without it.  NULL is fine. */
 TIGA_API void tiga_context_free(tiga_context *ctx);
+/* The turn of this thread, until as many tiga_context_unlock: for several calls in a row, or a call and its error text, that no
+ * other thread may come between.  The calls themselves take turns without it.  A child of fork must not use a context
+ * that another thread was in. */
+TIGA_API void tiga_context_lock(tiga_context *ctx);
+TIGA_API void tiga_context_unlock(tiga_context *ctx); /* by the same thread */
 TIGA_API int tiga_context_threads(const tiga_context *ctx);
 TIGA_API const char *tiga_error_text(const tiga_context *ctx); /* "" when nothing failed; lives until the next call */
 TIGA_API tiga_status tiga_error_status(const tiga_context *ctx); /* of the failure that tiga_error_text describes */
@@ -215,7 +223,7 @@ typedef struct tiga_prepared tiga_prepared;
 /* Checks like tiga_call_many.  Memory of arguments and results is borrowed until tiga_prepared_free and must stay in its
  * place; what it holds may change between launches.  The tiga_array structs are read only now.  A result without data
  * gets a new array, the caller's.  Module and graphs are retained.
- * The prepared call belongs to ctx: one thread at a time, and to be freed before ctx.  *out is NULL on failure.
+ * The prepared call belongs to ctx: it takes turns with all that runs there, and is to be freed before ctx.  *out is NULL on failure.
  * Returns what tiga_call_many returns, E_INTERRUPTED excepted. */
 TIGA_API tiga_status tiga_prepare(tiga_context *ctx, tiga_module *m, const char *name, tiga_graph *const *graphs,
                                   int n_graphs, const tiga_binding *in, int n_in, tiga_binding *results, int n_results,

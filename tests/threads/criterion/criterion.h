@@ -7,8 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct threads_test {
+typedef struct threads_suite {
+    void (*init)(void), (*fini)(void);
+    double timeout; /* not kept */
     const char *name;
+    struct threads_suite *next;
+} threads_suite;
+extern threads_suite *threads_suites;
+
+typedef struct threads_test {
+    const char *suite, *name;
     void (*run)(void);
     struct threads_test *next;
 } threads_test;
@@ -24,10 +32,18 @@ extern threads_test *threads_tests;
 #define cr_assert_eq(a, b, ...) cr_assert((a) == (b))
 #define cr_assert_neq(a, b, ...) cr_assert((a) != (b))
 #define cr_assert_str_eq(a, b, ...) cr_assert(strcmp(a, b) == 0)
+#define TestSuite(suite, ...)                                                                                          \
+    __attribute__((constructor)) static void add_##suite(void) {                                                       \
+        static threads_suite s = {__VA_ARGS__};                                                                        \
+        s.name = #suite;                                                                                               \
+        s.next = threads_suites;                                                                                       \
+        threads_suites = &s;                                                                                           \
+    }                                                                                                                  \
+    struct threads_suite
 #define Test(suite, name_, ...)                                                                                        \
     static void suite##_##name_(void);                                                                                 \
     __attribute__((constructor)) static void add_##suite##_##name_(void) {                                             \
-        static threads_test t = {#suite "/" #name_, suite##_##name_, NULL};                                            \
+        static threads_test t = {#suite, #name_, suite##_##name_, NULL};                                            \
         t.next = threads_tests;                                                                                        \
         threads_tests = &t;                                                                                            \
     }                                                                                                                  \
