@@ -1,7 +1,8 @@
 /* Snapshots as written: data page by page, checksummed on the way, the header last, and all of it under a temporary name
  * until it is on the disk.  Wider elements come first, so that each tensor is aligned to its own.
  *
- * What is on disk already goes from there to the file in chunks: saving needs no memory for it.
+ * What is on disk already goes from there to the file in chunks: saving needs no memory for it, unless its elements are wanted
+ * in another order than they lie in.
  *
  * Large dense tensors that begin at a whole unit of the file (the first one does) are written with O_DIRECT by several
  * threads; the zeros behind the last one's end are written over by the next tensor, or cut off. */
@@ -14,11 +15,17 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { FLUSH_BYTES = 8 << 20, CHUNK_PAGES = 8, CHUNK_BYTES = CHUNK_PAGES * HR_PAGE };
+enum {
+    FLUSH_BYTES = 8 << 20,
+    CHUNK_PAGES = 8,
+    CHUNK_BYTES = CHUNK_PAGES * HR_PAGE,
+    WINDOW_BYTES = CHUNK_BYTES + HR_PAGE
+};
 
 typedef struct saving {
     tiga_context *ctx;
     hr_layout layout;
+    bool npy;
     base_str header;
     uint64_t *sums; /* [n_pages], by place */
     const char *path;
@@ -91,16 +98,30 @@ static tiga_status make_layout(tiga_context *ctx, hr_layout *l) {
 
 /* ---- data ---- */
 
-typedef struct gather { /* the next element of a view with strides */
+typedef struct gather { /* the next element of a view with strides, at byte `at` of its buffer */
     const tiga_tensor_view *t;
-    const char *base;
+    const char *base; /* byte `first` */
+    int64_t first, low, high; /* which bytes are in memory */
+    char *window; /* for those; NULL: all are */
     int64_t index[7], at, size;
 } gather;
 
-static void gather_page(gather *g, char *to, int64_t n_bytes) {
+/* With CHUNK_PAGES and one of the buffer's pages from where the next element is. */
+static bool move_window(saving *v, gather *g) {
+    int64_t first = g->at / HR_PAGE, whole = tiga_buffer_bytes(g->t->buffer);
+    g->first = g->low = first * HR_PAGE;
+    g->high = whole - g->low < WINDOW_BYTES ? whole : g->low + WINDOW_BYTES;
+    g->base = g->window;
+    v->status = hr_away_read(v->ctx, g->t->buffer, first, g->high - g->low, g->window);
+    return v->status == TIGA_OK;
+}
+
+static bool gather_page(saving *v, gather *g, char *to, int64_t n_bytes) {
     const tiga_tensor_view *t = g->t;
     for (int64_t k = 0; k < n_bytes; k += g->size) {
-        memcpy(to + k, g->base + g->at, (size_t)g->size);
+        if ((g->at < g->low || g->at > g->high - g->size) && !move_window(v, g))
+            return false;
+        memcpy(to + k, g->base + (g->at - g->first), (size_t)g->size);
         for (int d = t->rank - 1; d >= 0; d--) {
             if (t->shape[d] == 1) /* its stride may be any number */
                 continue;
@@ -111,6 +132,20 @@ static void gather_page(gather *g, char *to, int64_t n_bytes) {
             g->index[d] = 0;
         }
     }
+    return true;
+}
+
+/* Whether elements follow each other upwards, so that one window passes over them once. */
+static bool ascends(const tiga_tensor_view *t) {
+    int64_t size = tiga_dtype_bytes(t->dtype), span = 1;
+    for (int d = t->rank - 1; d >= 0; d--) {
+        if (t->shape[d] == 1)
+            continue;
+        if (t->strides[d] < span)
+            return false;
+        span = t->strides[d] * t->shape[d]; /* within the buffer, or just behind */
+    }
+    return span <= INT64_MAX / size;
 }
 
 /* Starts what was written on its way to the disk, so that the last sync finds little left. */
@@ -142,20 +177,14 @@ static bool write_part(saving *v, int fd, int i, const char *data, int64_t n_byt
     return good;
 }
 
-/* From memory that stays for the time.  stage: a page, for strides. */
-static bool write_view(saving *v, int fd, int i, const char *data, char *stage, uint64_t *sums) {
-    const tiga_tensor_view *t = &v->layout.tensors[i];
+/* Page by page. stage: for one, where there are strides. */
+static bool write_pages(saving *v, int fd, int i, gather *g, char *stage, uint64_t *sums) {
     int64_t bytes = v->layout.bytes[i], at = (int64_t)v->header.len + v->layout.at[i];
-    gather g = {.t = t, .base = data, .size = tiga_dtype_bytes(t->dtype)};
-    if (!t->strides && v->direct >= 0 && bytes >= HR_PAGE && at % HR_UNIT == 0)
-        return write_part(v, fd, i, data, bytes, 0, sums);
     for (int64_t page = 0; page < hr_pages(bytes); page++) {
         int64_t n = hr_page_bytes(bytes, page);
-        const char *from = data + page * HR_PAGE;
-        if (t->strides) {
-            gather_page(&g, stage, n);
-            from = stage;
-        }
+        const char *from = g->t->strides ? stage : g->base + page * HR_PAGE;
+        if (g->t->strides && !gather_page(v, g, stage, n))
+            return false;
         sums[page] = hr_checksum(from, n);
         if (!base_file_pwrite_all(fd, from, (size_t)n, at + page * HR_PAGE, 1))
             return false;
@@ -164,24 +193,43 @@ static bool write_view(saving *v, int fd, int i, const char *data, char *stage, 
     return true;
 }
 
-/* A dense view of a buffer that is on disk goes from there to the file in chunks, so a value that does not fit into memory can be
- * saved.  The part of the buffer's pages that a chunk needs is read; at most one of them twice. */
-static bool write_away(saving *v, int fd, int i, uint64_t *sums) {
+/* From memory that stays for the time, where `data` is the first element. */
+static bool write_view(saving *v, int fd, int i, const char *data, char *stage, uint64_t *sums) {
+    const tiga_tensor_view *t = &v->layout.tensors[i];
+    int64_t bytes = v->layout.bytes[i], at = (int64_t)v->header.len + v->layout.at[i];
+    gather g = {.t = t, .base = data, .low = INT64_MIN, .high = INT64_MAX, .size = tiga_dtype_bytes(t->dtype)};
+    if (!t->strides && v->direct >= 0 && bytes >= HR_PAGE && at % HR_UNIT == 0)
+        return write_part(v, fd, i, data, bytes, 0, sums);
+    return write_pages(v, fd, i, &g, stage, sums);
+}
+
+/* A dense view of a buffer that is on disk.  The part of the buffer's pages that a chunk needs is read; at most one of them
+ * twice. */
+static bool write_chunks(saving *v, int fd, int i, char *window, uint64_t *sums) {
     const tiga_tensor_view *t = &v->layout.tensors[i];
     int64_t bytes = v->layout.bytes[i], whole = tiga_buffer_bytes(t->buffer);
-    void *block = base_alloc(CHUNK_BYTES + HR_PAGE + HR_UNIT);
-    char *stage = (char *)(((uintptr_t)block + HR_UNIT - 1) & ~(uintptr_t)(HR_UNIT - 1));
-    bool good = block != NULL;
-    if (!good)
-        errno = ENOMEM;
+    bool good = true;
     for (int64_t done = 0; good && done < bytes; done += CHUNK_BYTES) {
         int64_t n = bytes - done < CHUNK_BYTES ? bytes - done : CHUNK_BYTES;
         int64_t first = (t->offset + done) / HR_PAGE, end = hr_pages(t->offset + done + n) * HR_PAGE;
         int64_t need = (end < whole ? end : whole) - first * HR_PAGE;
-        v->status = hr_away_read(v->ctx, t->buffer, first, need, stage);
+        v->status = hr_away_read(v->ctx, t->buffer, first, need, window);
         good = v->status == TIGA_OK &&
-               write_part(v, fd, i, stage + (t->offset + done - first * HR_PAGE), n, done / HR_PAGE, sums);
+               write_part(v, fd, i, window + (t->offset + done - first * HR_PAGE), n, done / HR_PAGE, sums);
     }
+    return good;
+}
+
+/* What is on disk goes from there to the file in chunks, so a value that does not fit into memory can be saved. */
+static bool write_away(saving *v, int fd, int i, char *stage, uint64_t *sums) {
+    const tiga_tensor_view *t = &v->layout.tensors[i];
+    void *block = base_alloc(WINDOW_BYTES + HR_UNIT);
+    char *window = (char *)(((uintptr_t)block + HR_UNIT - 1) & ~(uintptr_t)(HR_UNIT - 1));
+    gather g = {.t = t, .window = window, .at = t->offset, .size = tiga_dtype_bytes(t->dtype)};
+    bool good = block != NULL;
+    if (!good)
+        errno = ENOMEM;
+    good = good && (t->strides ? write_pages(v, fd, i, &g, stage, sums) : write_chunks(v, fd, i, window, sums));
     int saved = errno;
     base_free(block);
     errno = saved;
@@ -194,8 +242,8 @@ static bool write_tensor(saving *v, int fd, int i, char *stage, uint64_t *sums) 
         return true;
     if (!t->buffer)
         return write_view(v, fd, i, (const char *)t->data + t->offset, stage, sums);
-    if (!t->strides && hr_away_begin(t->buffer)) {
-        bool good = write_away(v, fd, i, sums);
+    if ((!t->strides || ascends(t)) && hr_away_begin(t->buffer)) {
+        bool good = write_away(v, fd, i, stage, sums);
         int saved = errno;
         hr_away_end(t->buffer);
         errno = saved;
@@ -246,7 +294,8 @@ static void open_direct(saving *v, int fd) {
 
 /* The header, and nothing behind the last tensor. */
 static bool finish_file(saving *v, int fd) {
-    hr_safetensors_seal(&v->header, v->sums, v->layout.n_pages);
+    if (!v->npy)
+        hr_safetensors_seal(&v->header, v->sums, v->layout.n_pages);
     return base_file_pwrite_all(fd, v->header.data, v->header.len, 0, 1) && !base_file_injected() &&
            ftruncate(fd, file_bytes(v)) == 0;
 }
@@ -290,13 +339,31 @@ static tiga_status write_file(saving *v, const char *path, bool keep) {
     return status;
 }
 
+static bool ends_in_npy(const char *path) {
+    size_t n = strlen(path);
+    return n >= 4 && !strcmp(path + n - 4, ".npy");
+}
+
+static tiga_status make_header(saving *v) {
+    const tiga_tensor_view *t = v->layout.tensors;
+    if (!v->npy)
+        return hr_safetensors_header(v->ctx, &v->layout, &v->header);
+    if (v->layout.n != 1)
+        return rt_fail(v->ctx, TIGA_E_ARGUMENT, "tiga_save: %s: a .npy file holds one tensor, not %d", v->path,
+                       v->layout.n);
+    return rt_npy_write_header(&v->header, t->dtype, t->rank, t->shape)
+               ? TIGA_OK
+               : rt_fail(v->ctx, TIGA_E_MEMORY, "tiga_save: out of memory");
+}
+
 tiga_status tiga_save(tiga_context *ctx, const char *path, const tiga_tensor_view *tensors, int n, int overwrite) {
     if (!ctx || !path || n < 0 || (n && !tensors))
         return rt_fail(ctx, TIGA_E_ARGUMENT, "tiga_save: an argument is NULL, or a count negative");
-    saving v = {.ctx = ctx, .path = path, .direct = -1, .layout = {.tensors = tensors, .n = n}};
+    saving v = {
+        .ctx = ctx, .path = path, .direct = -1, .npy = ends_in_npy(path), .layout = {.tensors = tensors, .n = n}};
     tiga_status status = make_layout(ctx, &v.layout);
     if (status == TIGA_OK)
-        status = hr_safetensors_header(ctx, &v.layout, &v.header);
+        status = make_header(&v);
     if (status == TIGA_OK && !(v.sums = base_alloc(((size_t)v.layout.n_pages + 1) * sizeof *v.sums)))
         status = rt_fail(ctx, TIGA_E_MEMORY, "tiga_save: out of memory");
     if (status == TIGA_OK)

@@ -209,8 +209,9 @@ typedef struct tiga_tensor_view { /* which elements of a buffer */
     const int64_t *strides; /* [rank], in elements, may be negative or 0; NULL: dense, row-major */
 } tiga_tensor_view;
 /* overwrite 0: E_FILE when path exists, also when it appears meanwhile.  Buffers are pinned one at a time;
- * those on disk go from there to the file, in chunks, where their part is dense.  E_ARGUMENT
- * names twice or empty, elements outside the buffer; E_BUDGET, E_MEMORY, E_FILE. */
+ * those on disk go from there to the file, in chunks, where the elements are wanted in the order that they lie in.  A path that
+ * ends in .npy gets numpy's file, of one tensor, without its name and checksums.  E_ARGUMENT names twice or empty, not one
+ * tensor for .npy, elements outside the buffer; E_BUDGET, E_MEMORY, E_FILE. */
 TIGA_API tiga_status tiga_save(tiga_context *ctx, const char *path, const tiga_tensor_view *tensors, int n,
                                int overwrite);
 

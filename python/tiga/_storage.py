@@ -2,7 +2,6 @@
 import ctypes as C
 import errno
 import os
-import threading
 
 from . import _errors, _lib, _memory, _tensors
 from ._arguments import storage_name
@@ -35,39 +34,11 @@ def save(x, path, *, overwrite=False):
     if not overwrite and os.path.lexists(data):
         raise FileExistsError(errno.EEXIST, "save: it exists; overwrite=True replaces it", os.fsdecode(data))
     os.stat(os.path.dirname(data) or b".")  # its own words for a folder that is not there
-    if data.endswith(b".npy"):
-        if names is not None:
-            raise ValueError("save: a .npy file holds one tensor; save several as .safetensors")
-        _save_npy(tensors[0], os.fsdecode(data), overwrite)
-        return
+    if data.endswith(b".npy") and names is not None:
+        raise ValueError("save: a .npy file holds one tensor; save several as .safetensors")
     texts = None if names is None else (C.c_char_p * max(len(names), 1))(*[n.encode() for n in names])
     _tensors.run("tiga_tensor_save", data, texts, _tensors.handles(tensors), len(tensors), int(bool(overwrite)),
                  keep=(texts, tensors))
-
-
-def _write_npy(x, path):
-    address, pin = _tensors.pinned(x) if x.size else (0, None)
-    view = _lib.Array(address or None, x.dtype.code, x.ndim)
-    for i, n in enumerate(x.shape):
-        view.shape[i] = n
-    _tensors.run_in_context(_lib_.tiga_array_write_npy, os.fsencode(path), C.byref(view), path=os.path.dirname(path) or ".",
-                            keep=(pin, view))
-
-
-def _save_npy(x, path, overwrite):
-    """What appears at the path meanwhile stays there: a link replaces nothing."""
-    if overwrite:
-        _write_npy(x, path)
-        return
-    beside = os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.{os.getpid()}-{threading.get_ident():x}")
-    try:
-        _write_npy(x, beside)
-        os.link(beside, path)
-    finally:
-        try:
-            os.unlink(beside)
-        except FileNotFoundError:
-            pass
 
 
 class _Snapshot:

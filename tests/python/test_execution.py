@@ -344,8 +344,15 @@ class Files(Folder):
             tg.save({"a": a, "part": a[1000:2 << 20]}, path)
             after = run.memory_report()
             self.assertEqual((after["restores"], after["evictions"]), (before["restores"], before["evictions"]))
+            part, whole = os.path.join(self.folder, "part"), os.path.join(self.folder, "a.npy")
+            tg.save(a.reshape(-1, 512)[:, 3:7], part)
+            tg.save(a, whole)
+            self.assertEqual(run.memory_report()["restores"], before["restores"])
+            self.assertEqual(os.path.getsize(whole), 4 * n + 128)
             del b
             two = tg.load(path)
+            self.assertEqual(tg.load(part)[1].tolist(), a[515:519].tolist())
+            self.assertEqual(tg.load(whole)[1000].item(), first)
             self.assertEqual((two["a"][n - 1].item(), two["part"][0].item(), two["part"].shape), (last, first, ((2 << 20) - 1000,)))
             del a, two
 

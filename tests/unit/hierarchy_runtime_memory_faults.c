@@ -152,8 +152,7 @@ static tiga_status snapshot(bench *t, tiga_execution *run) {
 }
 
 /* A spilled value goes to a snapshot from where it is. */
-static tiga_status save_away(bench *t, tiga_execution *run) {
-    (void)run;
+static tiga_status save_from_disk(bench *t, const int64_t *strides) {
     tiga_context *ctx = t->ctx;
     tiga_buffer *b = NULL, *back;
     tiga_snapshot *s;
@@ -162,7 +161,7 @@ static tiga_status save_away(bench *t, tiga_execution *run) {
         status = fill(ctx, b, 3);
     if (status == TIGA_OK)
         status = tiga_buffer_spill(ctx, b);
-    tiga_tensor_view v = {.name = "x", .buffer = b, .dtype = TIGA_U8, .rank = 1, .shape = {BIG}};
+    tiga_tensor_view v = {.name = "x", .buffer = b, .dtype = TIGA_U8, .rank = 1, .shape = {BIG}, .strides = strides};
     if (status == TIGA_OK)
         status = tiga_save(ctx, t->path, &v, 1, 0);
     no_more_faults();
@@ -181,6 +180,16 @@ static tiga_status save_away(bench *t, tiga_execution *run) {
         unlink(t->path);
     }
     return status;
+}
+
+static tiga_status save_away(bench *t, tiga_execution *run) {
+    (void)run;
+    return save_from_disk(t, NULL);
+}
+
+static tiga_status save_slices(bench *t, tiga_execution *run) {
+    (void)run;
+    return save_from_disk(t, (const int64_t[]){1});
 }
 
 static void prepare_snapshot(bench *t) {
@@ -257,6 +266,7 @@ Test(memory_faults, writing_ahead, .timeout = 300) { every_fault(ahead, NULL); }
 Test(memory_faults, many_pages, .timeout = 300) { every_fault(large, NULL); }
 Test(memory_faults, snapshots, .timeout = 300) { every_fault(snapshot, prepare_snapshot); }
 Test(memory_faults, saving_what_is_on_disk, .timeout = 300) { every_fault(save_away, NULL); }
+Test(memory_faults, saving_slices_on_disk, .timeout = 300) { every_fault(save_slices, NULL); }
 Test(memory_faults, names, .timeout = 300) { every_fault(store, NULL); }
 
 /* ---- kills ---- */

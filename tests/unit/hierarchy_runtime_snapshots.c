@@ -503,6 +503,51 @@ Test(snapshots, headers_at_random, .timeout = 300) {
     end(&t);
 }
 
+/* Rows of 3 MiB and a bit, and every third byte of some of their columns; then what lies in another order. */
+Test(snapshots, slices_on_disk_are_saved_without_room, .timeout = 120) {
+    bench t;
+    enum { ROW = 3 * HR_PAGE + 11, ROWS = 7, FROM = 5, N = ROW * ROWS };
+    begin(&t, N + 100, TIGA_EVICT_ERROR);
+    tiga_context *ctx = t.ctx;
+    int64_t strides[][2] = {{ROW, 3}, {ROW, 1}, {2 * ROW, 1}, {1, ROW}, {ROW, -1}};
+    const int64_t shapes[][2] = {{ROWS, HR_PAGE}, {ROWS, 2}, {ROWS / 2, ROW}, {ROW, ROWS}, {ROWS, ROW}};
+    const int64_t offsets[] = {FROM, ROW - 2, ROW, 0, ROW - 1};
+    tiga_buffer *b, *other, *saved;
+    OK(tiga_buffer_new(ctx, "b", TIGA_TIER_HOST, N, &b));
+    OK(fill(ctx, b, 4));
+    OK(tiga_buffer_spill(ctx, b));
+    OK(tiga_buffer_new(ctx, "other", TIGA_TIER_HOST, N, &other));
+    for (int npy = 0; npy < 2; npy++)
+        for (int i = 0; i < 5; i++) {
+            char path[160];
+            snprintf(path, sizeof path, "%s/%d%s", t.folder, i, npy ? ".npy" : "");
+            tiga_tensor_view v = {"v", b, NULL, offsets[i], TIGA_U8, 2, {shapes[i][0], shapes[i][1]}, strides[i]};
+            if (i >= 3) {
+                FAILS(tiga_save(ctx, path, &v, 1, 0), TIGA_E_BUDGET);
+                continue;
+            }
+            OK(tiga_save(ctx, path, &v, 1, 0));
+            cr_assert(!residency(b).resident && report(t.run).restores == 0);
+            saved = attach(ctx, path, npy ? "" : "v");
+            unsigned char *want = malloc((size_t)tiga_buffer_bytes(saved)), *w = want;
+            for (int64_t r = 0; r < shapes[i][0]; r++)
+                for (int64_t c = 0; c < shapes[i][1]; c++)
+                    *w++ = pattern(4, offsets[i] + r * strides[i][0] + c * strides[i][1]);
+            tiga_buffer_free(other); /* room to look */
+            expect_bytes(ctx, saved, want, (size_t)tiga_buffer_bytes(saved));
+            tiga_buffer_free(saved);
+            OK(tiga_buffer_new(ctx, "other", TIGA_TIER_HOST, N, &other));
+            free(want);
+        }
+    tiga_tensor_view two[] = {{"v", b, NULL, 0, TIGA_U8, 1, {1}, NULL}, {"w", b, NULL, 0, TIGA_U8, 1, {1}, NULL}};
+    char path[160];
+    snprintf(path, sizeof path, "%s/two.npy", t.folder);
+    FAILS(tiga_save(ctx, path, two, 2, 0), TIGA_E_ARGUMENT);
+    tiga_buffer_free(b);
+    tiga_buffer_free(other);
+    end(&t);
+}
+
 Test(snapshots, npy_files_are_snapshots_too) {
     bench t;
     begin(&t, -1, TIGA_EVICT_ERROR);
