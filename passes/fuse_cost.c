@@ -69,15 +69,35 @@ static const char *objection_at_sources(const fuse_pair *x) {
 }
 
 /* ---- tiles ---- */
+/* The state of a combine that has most axes. */
+static const ir_type *widest(const ir_func *k, const ir_op *combine) {
+    const ir_type *t = NULL;
+    for (uint32_t i = 0; i < combine->n_args / 2; i++) {
+        const ir_type *own = &ir_at(k, combine->args[i])->type;
+        t = !t || own->rank > t->rank ? own : t;
+    }
+    return t;
+}
+
+/* What one element of a reduction's state is an element of; NULL: no reduction. */
+static const ir_type *reduced(const ir_func *k, const ir_op *op, int64_t *bytes) {
+    const ir_type *t = op->code == IR_REDUCE ? &op->type : op->code == IR_COMBINE ? widest(k, op) : NULL;
+    *bytes = op->code == IR_REDUCE ? bytes_of(&op->type) : 0;
+    for (uint32_t i = 0; op->code == IR_COMBINE && i < op->n_args / 2; i++)
+        *bytes += bytes_of(&ir_at(k, op->args[i])->type);
+    return t;
+}
+
 /* A reduction with an open or wide row of features. */
 static const ir_type *tiled(const ir_func *k, const ir_type *not_like) {
     for (size_t i = 0; i < k->body.n; i++) {
-        const ir_op *op = ir_at(k, k->body.ops[i]);
-        if (op->code != IR_REDUCE || op->type.rank == 0)
+        int64_t bytes;
+        const ir_type *t = reduced(k, ir_at(k, k->body.ops[i]), &bytes);
+        if (!t || t->rank == 0)
             continue;
-        bool wide = ir_dim_is_sym(op->type.dim[op->type.rank - 1]) || bytes_of(&op->type) > WHOLE_BYTES;
-        if (wide && !(not_like && ir_shape_equal(not_like, &op->type)))
-            return &op->type;
+        bool wide = ir_dim_is_sym(t->dim[t->rank - 1]) || bytes > WHOLE_BYTES;
+        if (wide && !(not_like && ir_shape_equal(not_like, t)))
+            return t;
     }
     return NULL;
 }
@@ -91,11 +111,22 @@ static bool has_reduction(const ir_func *k) {
     return false;
 }
 
+/* States of several shapes, numbers apart: they may take a walk each. */
+static bool has_shapes(const ir_func *k, const ir_op *combine) {
+    const ir_type *t = widest(k, combine);
+    for (uint32_t i = 0; i < combine->n_args / 2; i++) {
+        const ir_type *own = &ir_at(k, combine->args[i])->type;
+        if (own->rank && !ir_shape_equal(own, t))
+            return true;
+    }
+    return false;
+}
+
 static bool mixes_features(const ir_func *k) {
     for (size_t i = 0; i < k->body.n; i++) {
         const ir_op *op = ir_at(k, k->body.ops[i]);
         bool mixes = op->code == IR_FOLD || ir_is_shape_op(op->code);
-        if (op->code == IR_COMBINE || (mixes && op->type.space != IR_UNIFORM))
+        if ((op->code == IR_COMBINE && has_shapes(k, op)) || (mixes && op->type.space != IR_UNIFORM))
             return true;
     }
     return false;

@@ -241,6 +241,42 @@ program p(g: graph, x: f32[g.dst, 4], W: f32[4, 3], e: f32[g.edge, 4], U: f32[4,
             plain, fused = (np.load(self.dir / f"{r}{level}.npy") for level in "02")
             np.testing.assert_array_equal(plain, fused)
 
+    def test_reducers_of_the_user_share_a_walk(self):
+        self.write("walks.tg", """
+reducer middle[F](x: f32[F]) -> f32[F] {
+    state    s: f32[F] = 0, n: f32 = 0
+    lift     (x, 1)
+    combine  (a.s + b.s, a.n + b.n)
+    finalize s / n
+}
+reducer spread[F](x: f32[F]) -> f32[F] {
+    state    low: f32[F] = inf, high: f32[F] = -inf
+    lift     (x, x)
+    combine  (min(a.low, b.low), max(a.high, b.high))
+    finalize high - low
+}
+kernel mine[F](src x: f32[F]) -> f32[F] { return reduce middle(src.x, empty = 0) }
+kernel yours[F](src x: f32[F], edge w: f32) -> f32[F] { return reduce spread(edge.w * src.x, empty = 0) }
+kernel total[F](src x: f32[F], edge w: f32) -> f32[F] { return reduce sum(edge.w * src.x) }
+
+program p[F](g: graph, x: f32[g.dst, F], w: f32[g.edge]) -> (a: f32[g.dst, F], b: f32[g.dst, F], c: f32[g.dst, F]) {
+    return (a = mine(g, x = x) + x, b = yours(g, x = x, w = w), c = total(g, x = x, w = w))
+}
+""")
+        program = self.ok(TIGAC, "walks.tg", "--explain-plan").split("program p\n")[1]
+        self.assertEqual(program.count("walk for each"), 1)
+        self.assertNotIn("not fused", program)
+        a, rng = matrix(60, 4, 12), np.random.default_rng(12)
+        sp.save_npz(self.dir / "g.npz", a)
+        np.save(self.dir / "x.npy", rng.standard_normal((60, 70), dtype=np.float32))
+        np.save(self.dir / "w.npy", rng.standard_normal(a.nnz, dtype=np.float32))
+        for level in "02":
+            self.ok(TIGA, "run", "walks.tg", "p", "-O" + level, "--graph", "g.npz", "--dst", "x=x.npy", "--edge", "w=w.npy",
+                    *[w for r in "abc" for w in ("-o", f"{r}={r}{level}.npy")])
+        for r in "abc":
+            plain, fused = (np.load(self.dir / f"{r}{level}.npy") for level in "02")
+            np.testing.assert_array_equal(plain, fused)
+
     # ---- networks ----
     def test_gcn(self):
         n, k, h, c = 60, 8, 6, 3
