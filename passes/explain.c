@@ -157,8 +157,9 @@ static void explain_notes(explainer *x, const char *kernel, int depth) {
         const pass_note *n = &x->notes->items[i];
         if (strcmp(n->program, x->task->name) != 0 || strcmp(n->kernel, kernel) != 0)
             continue;
+        const char *between = n->kind == PASS_NOTE_FUSED ? ", " : ": ";
         add_indent(x->out, depth);
-        base_str_addf(x->out, "%s %s\n", words[n->kind], n->text);
+        base_str_addf(x->out, "%s %s%s%s\n", words[n->kind], n->other, n->text ? between : "", n->text ? n->text : "");
     }
 }
 

@@ -26,8 +26,8 @@ typedef struct member { /* get of a call */
     struct member *next;
 } member;
 
-typedef struct story { /* what a fused call is made of, or why one is not */
-    const char *text;
+typedef struct story { /* what a fused call is made of */
+    const char *name, *how; /* how: NULL for the walk that others joined */
     struct story *next;
 } story;
 
@@ -164,14 +164,38 @@ static bool find_uses(fuser *s, fuse_pair *x, bool *depends, const char **why) {
     return !*why;
 }
 
+static bool reads_first(const fuser *s, const fuse_pair *x) {
+    size_t result;
+    for (uint32_t i = 0; i < x->second.op->n_args; i++)
+        if (fuse_result_of(s->f.p, x->first.id, x->second.op->args[i], &result))
+            return true;
+    return false;
+}
+
+/* Launches that go over different things, whatever they compute. */
+static const char *objection_of_walks(const fuse_pair *x) {
+    bool two = x->first.graph >= 0 && x->second.graph >= 0;
+    if (x->first.total)
+        return "all of the first is needed for each row of the second";
+    if (x->second.total)
+        return "a sum over all rows is added in blocks of rows, a walk is cut by edges";
+    if (two && x->first.graph != x->second.graph)
+        return "they walk two graphs";
+    return two && ir_transposed(x->first.kernel) != ir_transposed(x->second.kernel)
+               ? "one walks from the rows, the other from the sources"
+               : NULL;
+}
+
 static bool fits(fuser *s, fuse_pair *x, bool *depends, const char **why) {
     bool walk1 = x->first.graph >= 0, walk2 = x->second.graph >= 0;
     x->first_mode = x->second_mode = FUSE_WALK;
-    if ((!walk1 && !walk2) || x->first.total || x->second.total)
+    if (!walk1 && !walk2)
         return false;
-    if (walk1 && walk2 &&
-        (x->first.graph != x->second.graph || ir_transposed(x->first.kernel) != ir_transposed(x->second.kernel)))
+    const char *no = objection_of_walks(x);
+    if (no) {
+        *why = reads_first(s, x) ? no : NULL;
         return false;
+    }
     bool sources = !walk1 && ir_transposed(x->second.kernel); /* sides of a turned walk: rows only */
     if (walk1 != walk2 && !(walk1 ? mode_in(s, &x->second, &x->first, &x->second_mode)
                                   : mode_in(s, &x->first, &x->second, &x->first_mode))) {
@@ -303,9 +327,9 @@ static void drop_members(fuser *s, ir_id call) {
 
 static const char *name_of(const fuser *s, ir_id call) { return ir_word(ir_at(s->f.p, call), IR_ATTR_CALLEE); }
 
-static void tell(fuser *s, ir_id call, const char *text) {
+static void tell(fuser *s, ir_id call, const char *name, const char *how) {
     story *fresh = base_arena_new_array(s->f.scratch, story, 1);
-    *fresh = (story){text, NULL};
+    *fresh = (story){name, how, NULL};
     story **end = &s->told[call];
     while (*end)
         end = &(*end)->next;
@@ -330,11 +354,9 @@ static void tell_fused(fuser *s, const fuse_pair *x, ir_id call, bool depends) {
     for (int i = 0; i < 2; i++) {
         bool was = s->told[sides[i]->id] != NULL;
         for (const story *t = s->told[sides[i]->id]; t; t = t->next)
-            tell(s, call, t->text);
+            tell(s, call, t->name, t->how);
         if (!was)
-            tell(s, call,
-                 i ? base_arena_printf(s->f.m->arena, "%s, %s", name_of(s, sides[i]->id), way_of(x, depends))
-                   : name_of(s, sides[i]->id));
+            tell(s, call, name_of(s, sides[i]->id), i ? way_of(x, depends) : NULL);
     }
 }
 
@@ -513,9 +535,9 @@ static ir_id now_of(const fuser *s, ir_id call) {
     }
 }
 
-static void add_note(fuser *s, pass_note_kind kind, ir_id call, const char *text) {
+static void add_note(fuser *s, pass_note_kind kind, ir_id call, const char *other, const char *text) {
     pass_note_add(s->ctx, s->f.m,
-                  (pass_note){.kind = kind, .program = s->f.p->name, .kernel = name_of(s, call), .text = text});
+                  (pass_note){kind, .program = s->f.p->name, .kernel = name_of(s, call), .other = other, .text = text});
 }
 
 static void note_region(fuser *s, const ir_region *r) {
@@ -526,7 +548,7 @@ static void note_region(fuser *s, const ir_region *r) {
         if (op->code != IR_CALL)
             continue;
         for (const story *t = s->told[r->ops[i]]; t; t = t->next)
-            add_note(s, PASS_NOTE_FUSED, r->ops[i], t->text);
+            add_note(s, PASS_NOTE_FUSED, r->ops[i], t->name, t->how);
     }
 }
 
@@ -534,8 +556,7 @@ static void note_refusals(fuser *s) {
     for (size_t i = 0; i < s->n_refusals; i++) {
         ir_id a = now_of(s, s->refusals[i].first), b = now_of(s, s->refusals[i].second);
         if (a != b)
-            add_note(s, PASS_NOTE_REFUSED, b,
-                     base_arena_printf(s->f.m->arena, "%s: %s", name_of(s, a), s->refusals[i].why));
+            add_note(s, PASS_NOTE_REFUSED, b, name_of(s, a), s->refusals[i].why);
     }
 }
 

@@ -39,13 +39,17 @@ void pass_sweep(ir_func *f, ir_region *r, const bool *keep) {
     r->n = n;
 }
 
+static bool same_text(const char *a, const char *b) { return a && b ? !strcmp(a, b) : a == b; }
+
+static bool same_note(const pass_note *a, const pass_note *b) {
+    return a->kind == b->kind && !strcmp(a->program, b->program) && !strcmp(a->kernel, b->kernel) &&
+           !strcmp(a->other, b->other) && same_text(a->text, b->text);
+}
+
 void pass_note_add(pass_context *ctx, ir_module *m, pass_note note) {
-    for (size_t i = 0; ctx->notes && i < ctx->notes->n; i++) {
-        const pass_note *have = &ctx->notes->items[i];
-        if (have->kind == note.kind && !strcmp(have->program, note.program) && !strcmp(have->kernel, note.kernel) &&
-            !strcmp(have->text, note.text))
+    for (size_t i = 0; ctx->notes && i < ctx->notes->n; i++)
+        if (same_note(&ctx->notes->items[i], &note))
             return;
-    }
     if (ctx->notes)
         base_push(m->arena, ctx->notes->items, ctx->notes->n, ctx->notes->cap, note);
 }

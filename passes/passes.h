@@ -8,7 +8,9 @@
 typedef enum pass_note_kind { PASS_NOTE_FUSED, PASS_NOTE_REFUSED } pass_note_kind;
 typedef struct pass_note {
     pass_note_kind kind;
-    const char *program, *kernel, *text; /* in which program, of which kernel */
+    const char *program, *kernel; /* in which program, of which kernel */
+    const char *other;            /* what it was made of or not fused with; of a fusion the name it had then */
+    const char *text;             /* how, or why not; may be NULL for how */
 } pass_note;
 typedef struct pass_notes {
     pass_note *items;

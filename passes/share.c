@@ -106,6 +106,25 @@ static void redirect(sharer *s, const ir_func *f, const ir_region *r) {
     }
 }
 
+/* What was told of a kernel that is gone is told of the one in its place. */
+static const char *name_now(const sharer *s, const char *name) {
+    const ir_func *k = ir_func_find(s->m, name, IR_LEVEL_KERNEL);
+    return k && s->use[k->mark] ? s->use[k->mark] : name;
+}
+
+static void tell_again(const sharer *s, pass_context *ctx) {
+    if (!ctx->notes)
+        return;
+    pass_notes old = *ctx->notes;
+    *ctx->notes = (pass_notes){0};
+    for (size_t i = 0; i < old.n; i++) {
+        pass_note n = old.items[i];
+        n.kernel = name_now(s, n.kernel);
+        n.other = n.kind == PASS_NOTE_REFUSED ? name_now(s, n.other) : n.other;
+        pass_note_add(ctx, s->m, n); /* two that are one now are told once */
+    }
+}
+
 bool pass_share(ir_module *m, pass_context *ctx, base_str *err) {
     (void)err;
     sharer *s = base_arena_new_array(ctx->scratch, sharer, 1);
@@ -123,6 +142,8 @@ bool pass_share(ir_module *m, pass_context *ctx, base_str *err) {
     for (size_t i = 0; any && i < m->n_funcs; i++)
         if (m->funcs[i]->level == IR_LEVEL_PROGRAM)
             redirect(s, m->funcs[i], &m->funcs[i]->body);
+    if (any)
+        tell_again(s, ctx);
     for (size_t i = m->n_funcs; any && i-- > 0;)
         if (s->use[m->funcs[i]->mark])
             ir_func_remove(m, m->funcs[i]);

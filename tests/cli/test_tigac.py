@@ -278,6 +278,19 @@ sys.exit(status)
         text = self.ok(TIGAC, SOURCE / "examples/gcn.tg", "--explain-plan", "--target=cuda")
         self.assertIn("made of propagate", text)
         self.assertNotIn("fused", self.ok(TIGAC, SOURCE / "examples/gcn.tg", "--explain-plan", "-O0"))
+        text = self.ok(TIGAC, SOURCE / "examples/solvers.tg", "--explain-plan")
+        self.assertIn("not fused with apply: a sum over all rows is added in blocks of rows, a walk is cut by edges", text)
+
+    def test_explain_plan_of_shared_kernels(self):
+        """Notes follow a kernel to the one that it shares; what a launch was not fused with is launched there."""
+        text = self.ok(TIGAC, SOURCE / "examples/gcn_train.tg", "--explain-plan")
+        for program in text.split("program ")[1:]:
+            name, *lines = program.split("\n")
+            launched = {line.strip() for line in lines if re.fullmatch(r" +[a-z_][\w.]*", line)}
+            for other in re.findall(r"not fused with ([\w.]+):", program):
+                self.assertIn(other, launched, name)
+            if name != "gcn_train":
+                self.assertIn("made of propagate\n", program)
 
     def test_lists(self):
         self.assertRegex(self.ok(TIGAC, "--list-ops"), r"(?m)^reduce +kernel")
