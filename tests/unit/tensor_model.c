@@ -423,7 +423,7 @@ static tiga_status predict(model *m, step k, node *d) {
     tiga_status status = compute(m, d);
     if (status == TIGA_OK && k == OBSERVE)
         status = densify(m, d);
-    bool stays = k == SAVE && (d->stride == 1 || d->n == 1); /* what is on disk is saved from there */
+    bool stays = k == SAVE && (d->stride > 0 || d->n == 1); /* what is on disk is saved from there, but not backwards */
     if (status == TIGA_OK && !stays)
         status = k == SPILL ? leave(m, d->s) : bring(m, d->s);
     return status;
