@@ -232,6 +232,8 @@ tiga_status tiga_buffer_spill(tiga_context *ctx, tiga_buffer *b) {
         b->leave = true;
     else if (status == TIGA_OK && hr_is_home(b) && b->bytes > 0)
         status = hr_move_out(ctx, b, false);
+    else if (status == TIGA_OK) /* evicted before */
+        b->asked = true;
     pthread_mutex_unlock(&b->memory->lock);
     return status;
 }

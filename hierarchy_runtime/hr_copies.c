@@ -76,7 +76,7 @@ static bool are_made(const hr_memory *m) {
 }
 
 bool hr_copies_are_kept(const tiga_buffer *b, const hr_block *away) {
-    return are_made(b->memory) && b->bytes >= b->memory->copies.from && away->pid == getpid();
+    return !b->asked && are_made(b->memory) && b->bytes >= b->memory->copies.from && away->pid == getpid();
 }
 
 bool hr_copies_fit(const hr_memory *m, int64_t more) {

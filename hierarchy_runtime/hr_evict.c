@@ -86,6 +86,7 @@ static void end(leaving *l, bool evicted) {
     m->n_moving_out--;
     if (l->status == TIGA_OK) {
         b->was_home = true;
+        b->asked = !evicted;
         m->spills++;
         m->evictions += evicted;
         m->bytes_written += l->write ? b->bytes : 0;

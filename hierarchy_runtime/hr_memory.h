@@ -207,6 +207,7 @@ struct tiga_buffer {
     pid_t mover; /* the process that moves it */
     bool was_home; /* and has left since: coming back is a restore */
     bool leave; /* spill when the last pin goes */
+    bool asked; /* whoever has it spilled it: nothing of that stays on disk when it comes home */
     tiga_pin *pins;
     int n_pins;
     bool idle; /* in the list */

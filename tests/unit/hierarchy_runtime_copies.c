@@ -103,6 +103,26 @@ Test(copies, a_write_makes_a_copy_void) {
     scope_end(&t);
 }
 
+/* What was spilled by hand is removed when it comes home, in LRU scopes too. */
+Test(copies, a_spill_by_hand_leaves_none) {
+    scope_bench t;
+    scope_begin(&t, 8 * SIZE, -1, TIGA_EVICT_LRU);
+    tiga_context *ctx = t.ctx;
+    tiga_buffer *b[2];
+    make_all(&t, b, 2);
+    for (int i = 0; i < 2; i++) {
+        OK(tiga_buffer_spill(ctx, b[i]));
+        cr_assert_eq(report(t.run).live[TIGA_TIER_DISK], SIZE);
+        if (i) /* again, where it is */
+            OK(tiga_buffer_spill(ctx, b[i]));
+        expect(ctx, b[i], (uint64_t)i);
+        cr_assert(report(t.run).ahead == 0 && report(t.run).live[TIGA_TIER_DISK] == 0 &&
+                  b[i]->memory->spill.live_bytes == 0);
+    }
+    free_all(b, 2);
+    scope_end(&t);
+}
+
 /* What is only read is written once. */
 Test(copies, a_value_that_comes_home_keeps_its_place) {
     scope_bench t;
