@@ -12,6 +12,9 @@ if(TIGA_COMPILER AND NOT TIGA_SANITIZE) # Python is not instrumented
     set_tests_properties(python.${way} PROPERTIES TIMEOUT 600 LABELS python ENVIRONMENT
       "TIGA_BUILD=${CMAKE_BINARY_DIR};PYTHONDONTWRITEBYTECODE=1;${env_${way}}")
   endforeach()
+  add_test(NAME python.example_gradients COMMAND ${TIGA_PYTHON} -m unittest -q example_gradients WORKING_DIRECTORY ${python_dir})
+  set_tests_properties(python.example_gradients PROPERTIES TIMEOUT 600 LABELS "python;grad" ENVIRONMENT
+    "TIGA_BUILD=${CMAKE_BINARY_DIR};PYTHONDONTWRITEBYTECODE=1")
   add_test(NAME python.wheel COMMAND ${TIGA_PYTHON} -m unittest -q wheel WORKING_DIRECTORY ${python_dir})
   set_tests_properties(python.wheel PROPERTIES TIMEOUT 3600 LABELS long)
 endif()
