@@ -116,7 +116,7 @@ class execution:
                                     path=self._options.spill_dir)
         except BaseException:
             if handle:
-                _tensors.run_in_context(_lib_.tiga_execution_end)
+                _lib_.tiga_execution_end(_tensors.home().context.pointer)
                 _lib_.tiga_execution_free(handle)
             raise
         self._handle, self._owner = handle.value, _lib.own(handle.value, _lib_.tiga_execution_free)
@@ -125,7 +125,13 @@ class execution:
 
     def __exit__(self, *_):
         _context.set_scope(None)
-        _tensors.run_in_context(_lib_.tiga_execution_end)
+        try:
+            _tensors.run_in_context(_lib_.tiga_execution_end)
+        except BaseException:  # a signal's, while it waited for another thread: the scope ends all the same
+            context = _tensors.home().context.pointer
+            if _lib_.tiga_execution_active(context):
+                _lib_.tiga_execution_end(context)
+            raise
 
     def memory_report(self):
         """Bytes by tier (live, peak, budget), evictions, restores and spills, what the figures cover and what they do not; also

@@ -36,6 +36,9 @@ def save(x, path, *, overwrite=False):
     os.stat(os.path.dirname(data) or b".")  # its own words for a folder that is not there
     if data.endswith(b".npy") and names is not None:
         raise ValueError("save: a .npy file holds one tensor; save several as .safetensors")
+    if not tensors:
+        _tensors.run_in_context(_lib_.tiga_save, data, None, 0, int(bool(overwrite)))
+        return
     texts = None if names is None else (C.c_char_p * max(len(names), 1))(*[n.encode() for n in names])
     _tensors.run("tiga_tensor_save", data, texts, _tensors.handles(tensors), len(tensors), int(bool(overwrite)),
                  keep=(texts, tensors))
@@ -46,7 +49,8 @@ class _Snapshot:
 
     def __init__(self, path):
         handle = C.c_void_p()
-        _tensors.run_in_context(_lib_.tiga_snapshot_open, _lib.encode_path(path), C.byref(handle), path=path)
+        _tensors.run_in_context(_lib_.tiga_snapshot_open, _lib.encode_path(path), C.byref(handle), path=path,
+                                undo=lambda: _lib_.tiga_snapshot_free(handle))
         self.handle, self.owner = handle.value, _lib.own(handle.value, _lib_.tiga_snapshot_free)
 
     def names(self):

@@ -218,7 +218,8 @@ class Tensor(_lib.extension.TensorBase if _lib.extension else _Base):
             return ""
         text = C.c_void_p()
         try:
-            _tensors.run("tiga_tensor_program", self._handle, C.byref(text))
+            _tensors.run("tiga_tensor_program", self._handle, C.byref(text),
+                         undo=lambda: _tensors.home().lib.tiga_tensor_text_free(text))
         except ValueError:  # an expression that only moves elements
             return ""
         try:

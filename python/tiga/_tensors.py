@@ -183,7 +183,8 @@ Pin = _lib.extension.Pin if _lib.extension else _Pin
 def pinned(tensor):
     """(address, what keeps the elements there): computed and brought home if needed; dense and row-major."""
     array = C.POINTER(_lib.Array)()
-    run("tiga_tensor_pin", tensor._handle, C.byref(array), keep=array)
+    run("tiga_tensor_pin", tensor._handle, C.byref(array), keep=array,
+        undo=lambda: array and _home.lib.tiga_tensor_unpin(tensor._handle))
     address = array.contents.data or 0
     return address, Pin(tensor)
 
@@ -239,9 +240,9 @@ def _off_context(_, function, *arguments):
     return function(*arguments)
 
 
-def run(function, *arguments, path=None, keep=None, made=()):
-    """A call that may take long: handlers of signals run, and may end it.  made: c_void_p of tensors that it gives, freed
-    when it fails."""
+def run(function, *arguments, path=None, keep=None, made=(), undo=None):
+    """A call that may take long: handlers of signals run, and may end it, also when all is done.  made: c_void_p of tensors that
+    it gives, freed when it fails; undo: what else there is to do then."""
     h = home()
     if isinstance(function, str):
         function = getattr(h.lib, function)
@@ -259,15 +260,17 @@ def run(function, *arguments, path=None, keep=None, made=()):
             for handle in made:
                 if handle:
                     h.lib.tiga_tensor_free(handle)
+            if undo:
+                undo()
             _lib_.tiga_error_clear(h.context.pointer)
             raise
         if _garbage:
             drain()
 
 
-def run_in_context(function, *arguments, path=None, keep=None):
+def run_in_context(function, *arguments, path=None, keep=None, undo=None):
     """The same for a function whose first argument is a context."""
-    run(function, home().context.pointer, *arguments, path=path, keep=keep)
+    run(function, home().context.pointer, *arguments, path=path, keep=keep, undo=undo)
 
 
 def get(function, handle):

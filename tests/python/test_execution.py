@@ -356,6 +356,10 @@ class Files(Folder):
             self.assertEqual((two["a"][n - 1].item(), two["part"][0].item(), two["part"].shape), (last, first, ((2 << 20) - 1000,)))
             del a, two
 
+    def test_none_at_all(self):
+        tg.save({}, self.path())
+        self.assertEqual(tg.load(self.path()), {})
+
     def test_a_reader_keeps_its_file(self):
         tg.save(tg.tensor([1.]), self.path())
         x = tg.load(self.path())
@@ -645,6 +649,65 @@ print((tg.tensor([1.]) + 1).tolist())
 """
         done = run(text)
         self.assertEqual((done.stdout, done.stderr), ("stopped\n[2.0]\n", ""))
+
+    def test_a_scope_ends_whatever_comes_between(self):
+        text = """
+import signal, threading, time, os
+from support import tg
+x = tg.rand((1000, 1000), 1)
+(x @ x).realize()
+def hold():
+    for _ in range(4):
+        ((x @ x) @ (x @ x)).realize()
+other = threading.Thread(target=hold)
+try:
+    with tg.execution(memory={"host": "1GiB"}):
+        other.start()
+        time.sleep(0.05)
+        threading.Timer(0.02, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    time.sleep(1)  # for a signal that comes late
+except KeyboardInterrupt:  # most often while the end waits for the other thread
+    pass
+other.join()
+with tg.execution(memory={"host": "1MiB"}) as run:
+    print(tg.tensor([1.]).tolist())
+"""
+        for _ in range(3):
+            done = run(text)
+            self.assertEqual((done.stdout, done.stderr), ("[1.0]\n", ""))
+
+    def test_nothing_is_lost_that_a_call_made(self):
+        """A handler raises as the call ends: a pin, an open file and a text have no owner, and are let go."""
+        with tempfile.TemporaryDirectory() as folder:
+            text = f"""
+import os
+from support import tg
+from tiga import _tensors
+path = os.path.join({folder!r}, "x")
+x, y = tg.rand(1000, 1).realize(), tg.rand(10, 1) * 2
+tg.save(x, path)
+def files(): return len(os.listdir("/proc/self/fd"))
+before, failure = files(), _tensors._lib.extension
+def late(): raise KeyboardInterrupt
+class Extension:
+    raise_pending = staticmethod(late)
+    def __getattr__(self, name): return getattr(failure, name)
+whole = _tensors._context._run
+def then(*a):
+    whole(*a)
+    late()
+if failure: _tensors._lib.extension = Extension()
+else: _tensors._context._run = then
+for call in (lambda: tg.load(path), lambda: x.to_numpy(), lambda: memoryview(x), lambda: y.program, lambda: x.__dlpack__()):
+    try:
+        call()
+    except (KeyboardInterrupt, TypeError):
+        pass
+_tensors._lib.extension, _tensors._context._run = failure, whole
+print(files() - before, x.residency["pins"])
+"""
+            done = run(text)
+            self.assertEqual((done.stdout, done.stderr), ("0 0\n", ""))
 
     def test_fork(self):
         text = """
