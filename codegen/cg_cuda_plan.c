@@ -387,6 +387,14 @@ static bool plan_loop(cg_cuda *c, ir_id id) {
     return true;
 }
 
+static bool check_rows(const cg_cuda *c) {
+    for (ir_id id = 1; id < c->f->n_ops; ++id)
+        if (c->site[id].live && ir_at(c->f, id)->code == IR_ROWS &&
+            (c->site[id].loop || ir_int(ir_at(c->f, id), IR_ATTR_STEP, 1) > 1))
+            return cg_fail(c->err, "@%s: its rows are scheduled for a CPU", c->f->name);
+    return true;
+}
+
 static bool check_results_not_read(const cg_cuda *c) {
     for (ir_id id = 1; id < c->f->n_ops; ++id) {
         const ir_op *op = ir_at(c->f, id);
@@ -406,7 +414,7 @@ bool cg_cu_plan(cg_cuda *c) {
         if (c->site[id].region && ir_at(c->f, id)->code == IR_STORE)
             mark(c, id);
     count_uses(c);
-    if (!check_results_not_read(c))
+    if (!check_rows(c) || !check_results_not_read(c))
         return false;
     spread_region(c, &c->f->body, 0);
     if (!place_arrays(c))

@@ -83,8 +83,8 @@ static cg_loop begin(const cg_loop *like, ir_func *f, int bits, base_str *body) 
 }
 
 static bool has_rows(const cg_loop *c) {
-    for (size_t i = 0; i < c->f->body.n; ++i)
-        if (ir_at(c->f, c->f->body.ops[i])->code == IR_ROWS && c->site[c->f->body.ops[i]].live)
+    for (ir_id id = 1; id < c->f->n_ops; ++id)
+        if (ir_at(c->f, id)->code == IR_ROWS && c->site[id].live)
             return true;
     return false;
 }

@@ -412,11 +412,35 @@ static void edges(cg_loop *c, ir_id id) {
     cg_names_release(&c->names, mark);
 }
 
+/* ---- rows -------------------------------------------------------------------------------------------------------- */
+/* {step}: so many side by side, as long as there are so many; {rest}: those left. */
+static void rows(cg_loop *c, ir_id id) {
+    const ir_op *op = ir_at(c->f, id);
+    int64_t step = ir_int(op, IR_ATTR_STEP, 1), rest = ir_int(op, IR_ATTR_REST, 0);
+    const char *first = c->row_begin;
+    size_t mark = cg_names_mark(&c->names);
+    if (step == 1 && rest)
+        first = base_arena_printf(c->arena, "%s - (%s - %s) %% %lld", c->row_end, c->row_end, c->row_begin,
+                                  (long long)rest);
+    if (step == 1) {
+        counted(c, id, c->f->rows_per_unit > 1 ? "unit" : "i", first, c->row_end);
+        return;
+    }
+    const char *i = cg_name(&c->names, "i");
+    cg_open(&c->w, "for (int64_t %s = %s; %s + %lld <= %s; %s += %lld)", i, first, i, (long long)step, c->row_end, i,
+            (long long)step);
+    for (int64_t j = 0; j < step; ++j)
+        bind_arg(c, op, j, j ? base_arena_printf(c->arena, "(%s + %lld)", i, (long long)j) : i);
+    cg_region(c, op->region);
+    cg_close(&c->w, "");
+    cg_names_release(&c->names, mark);
+}
+
 /* ---- dispatch ---------------------------------------------------------------------------------------------------- */
 static void loop_statement(cg_loop *c, ir_id id) {
     const ir_op *op = ir_at(c->f, id);
     if (op->code == IR_ROWS)
-        counted(c, id, c->f->rows_per_unit > 1 ? "unit" : "i", c->row_begin, c->row_end);
+        rows(c, id);
     else if (op->code == IR_LOOP)
         counted(c, id, "n", "0", c->text[op->args[0]]);
     else if (op->code == IR_LANES)

@@ -16,6 +16,7 @@ extern "C" {
 #endif
 
 #define IR_MAX_RANK 6
+#define IR_MAX_STEP 16      /* rows side by side */
 #define IR_N_PARTIALS 16    /* accumulators of a scalar reduction: part of the meaning of a program */
 #define IR_TOTAL_BLOCK 4096 /* rows per partial result of a reduction over all rows: likewise */
 

@@ -36,9 +36,13 @@ static bool run_body(ir_loop_run *r, const ir_op *loop, int64_t a, int64_t b, in
 
 /* ---- loops ---- */
 static bool run_rows(ir_loop_run *r, const ir_op *op) {
-    for (int64_t i = 0; i < r->n_units; i++)
-        if (!run_body(r, op, i, 0, 0))
+    int64_t step = ir_int(op, IR_ATTR_STEP, 1), rest = ir_int(op, IR_ATTR_REST, 0);
+    for (int64_t i = rest ? r->n_units - r->n_units % rest : 0; i + step <= r->n_units; i += step) {
+        for (int64_t j = 0; j < step; j++)
+            r->values[op->region->ops[j]].i = i + j;
+        if (!run_region(r, op->region))
             return false;
+    }
     return true;
 }
 

@@ -171,6 +171,8 @@ static attr_rule attr_rule_of(ir_opcode code) {
         r.optional |= BIT(DIM) | BIT(DIMS);
     if (code == IR_GRAD)
         r.required = BIT(OUTPUTS);
+    if (code == IR_ROWS)
+        r.optional |= BIT(STEP) | BIT(REST);
     if (code == IR_TILES)
         r.required = BIT(WIDTH);
     if (code == IR_BIND)

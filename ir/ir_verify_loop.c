@@ -57,11 +57,19 @@ static bool check_independent(ir_check *c, const ir_op *op, ir_id place, uint32_
 }
 
 /* ---- loops ---- */
+/* One that takes them side by side is followed by one for the rest. */
 static bool check_rows(ir_check *c, const ir_op *op) {
-    if (c->depth || c->has_rows)
-        return ir_check_fail(c, "it stands once, at the top of the function");
+    int64_t step = ir_int(op, IR_ATTR_STEP, 1), rest = ir_int(op, IR_ATTR_REST, 0);
+    if (c->depth > 1 || (c->depth && ir_at(c->f, c->loops[0])->code != IR_TILES))
+        return ir_check_fail(c, "it stands at the top of the function, or in tiles there");
+    if (step < 1 || step > IR_MAX_STEP || (rest && step > 1))
+        return ir_check_fail(c, "step is 1 to %d, and not that of a rest", IR_MAX_STEP);
+    if (c->has_rows ? !rest || rest != c->rows_left || c->in != c->rows_in : rest != 0)
+        return ir_check_fail(c, "it stands once, unless it takes the rest of those before it");
     c->has_rows = true;
-    return ir_check_region_args(c, op, 1, NULL);
+    c->rows_in = c->in;
+    c->rows_left = step > 1 ? step : 0;
+    return ir_check_region_args(c, op, (size_t)step, NULL);
 }
 
 static bool check_positive(ir_check *c, const ir_op *op, ir_attr_key key, int64_t least, const char *what) {

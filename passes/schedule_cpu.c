@@ -94,6 +94,14 @@ static ir_id source_arg(const ir_func *f, const ir_op *edges) {
 }
 
 /* ---- the pass ---- */
+/* Tiles around the rows are as wide as `panels` has made them. */
+static bool holds_rows(const ir_func *f, const ir_region *r) {
+    for (size_t i = 0; i < r->n; i++)
+        if (ir_at(f, r->ops[i])->code == IR_ROWS)
+            return true;
+    return false;
+}
+
 typedef struct schedule {
     ir_module *m;
     bool wide;
@@ -103,7 +111,7 @@ static void schedule_op(void *ctx, ir_func *f, ir_region *r, ir_id id) {
     const schedule *s = ctx;
     (void)r;
     ir_op *op = ir_at(f, id);
-    if (op->code == IR_TILES)
+    if (op->code == IR_TILES && !holds_rows(f, op->region))
         ir_set_int(s->m, op, IR_ATTR_WIDTH, tile_width(f, op, s->wide));
     else if (op->code == IR_LANES)
         ir_set_int(s->m, op, IR_ATTR_VECTOR, VECTOR_BYTES / (s->wide ? 8 : 4));

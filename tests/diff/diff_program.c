@@ -127,6 +127,23 @@ static void add_fold(gen *g) {
     keep(g, out);
 }
 
+/* Rows by a matrix, a parameter, which lies either way. */
+static void add_matmul(gen *g) {
+    ir_id x = computed(g, pick(g));
+    ir_type t = type_of(g, x), matrix = {.dtype = t.dtype, .rank = 2};
+    static const ir_dim columns[] = {1, 5, 16, 40};
+    if (t.rank != 2 || !ir_eval_defined(IR_ADD, t.dtype) || g->f->n_params > DIFF_MAX_ARRAYS - 5) return;
+    bool turned = diff_chance(g->r, 40);
+    int64_t k = diff_below(g->r, 6);
+    ir_dim f = k < 4 ? columns[k] : sym(g, "F");
+    matrix.dim[turned] = t.dim[1];
+    matrix.dim[!turned] = f;
+    t.dim[1] = f;
+    ir_id id = ir_emit2(&g->b, IR_MATMUL, t, x, new_param(g, matrix));
+    if (turned) ir_set_int(g->m, ir_at(g->f, id), IR_ATTR_TURNED, 1);
+    keep(g, id);
+}
+
 /* ---- calls ---- */
 static ir_type in_program(gen *g, const ir_func *callee, const ir_type *t, const char *lead) {
     ir_type out = ir_scalar(t->dtype);
@@ -226,6 +243,7 @@ static void some_steps(gen *g, int most) {
         int64_t k = diff_below(g->r, 100);
         if (k < 25) add_fold(g);
         else if (k < 45) random_call(g);
+        else if (k < 50) add_matmul(g);
         else add_elementwise(g);
     }
 }
@@ -299,7 +317,8 @@ static void add_repeat(gen *g) {
 
 static void grow(gen *g) {
     int64_t k = diff_below(g->r, 100);
-    if (k < 55) add_elementwise(g);
+    if (k < 48) add_elementwise(g);
+    else if (k < 55) add_matmul(g);
     else if (k < 70) add_fold(g);
     else if (k < 85) random_call(g);
     else if (k < 92) add_repeat(g);

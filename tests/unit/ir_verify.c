@@ -373,12 +373,44 @@ Test(verify, results_that_begin_as_fields) {
     "%7 = partials {kind = sum} : f32\n%8 = partials {kind = argmin} : f32\n" body "\n}\n}"
 #define LANES(body) LOOPS("lanes %1 {\n%10 = arg {index = 0} : i64\n%11 = arg {index = 1} : i64\n" body "\n}")
 
+#define ROWS(attrs, n)                                                                                                 \
+    "rows {" attrs "} {\n%1" n "0 = arg {index = 0} : i64\n%1" n "1 = arg {index = 1} : i64\n%1" n "2 = load %1" n     \
+    "1 {field = 0} : f32\nstore %1" n "1, %1" n "2 {field = 1}\n}\n"
+#define LEFT(attrs, n)                                                                                                 \
+    "rows {" attrs "} {\n%1" n "0 = arg {index = 0} : i64\n%1" n "2 = load %1" n "0 {field = 0} : f32\nstore %1" n     \
+    "0, %1" n "2 {field = 1}\n}\n"
+#define FUNC(text) "module m\nloop @l(dst x: f32, outrow o: f32) domain = rows {\n" text "}"
+#define TILES(text)                                                                                                    \
+    "%1 = const {value = 3} : i64\ntiles %1 {width = 2} {\n%2 = arg {index = 0} : i64\n%3 = arg {index = 1} : "        \
+    "i64\n" text "}\n"
+
+/* Rows side by side, and what is left of them. */
+Test(verify, rows) {
+    const wrong list[] = {
+        {FUNC(ROWS("step = 2", "0") LEFT("rest = 2", "1")), NULL},
+        {FUNC(TILES(ROWS("step = 2", "0") LEFT("rest = 2", "1"))), NULL},
+        {FUNC(TILES(LEFT("vector = 0", "1"))), NULL},
+        {FUNC(ROWS("step = 2", "0") LEFT("rest = 3", "1")), "it stands once, unless it takes the rest"},
+        {FUNC(ROWS("step = 2", "0") LEFT("vector = 0", "1")), "it stands once, unless it takes the rest"},
+        {FUNC(LEFT("vector = 0", "0") LEFT("vector = 0", "1")), "it stands once, unless it takes the rest"},
+        {FUNC(LEFT("rest = 2", "1")), "it stands once, unless it takes the rest"},
+        {FUNC(TILES(ROWS("step = 2", "0")) LEFT("rest = 2", "1")), "it stands once, unless it takes the rest"},
+        {FUNC(ROWS("step = 2", "0") LEFT("rest = 2", "1") LEFT("rest = 2", "2")), "it stands once, unless it takes"},
+        {FUNC(ROWS("step = 3", "0")), "its region begins with 2 arguments, not 3"},
+        {FUNC(ROWS("step = 0", "0")), "step is 1 to 16, and not that of a rest"},
+        {FUNC(ROWS("step = 17", "0")), "step is 1 to 16, and not that of a rest"},
+        {FUNC("%1 = const {value = 3} : i64\nloop %1 {\n%2 = arg {index = 0} : i64\n" LEFT("vector = 0", "0") "}\n"),
+         "it stands at the top of the function, or in tiles there"},
+    };
+    CHECK(list);
+}
+
 Test(verify, loops) {
     const wrong list[] = {
         {LOOPS("set %5, %2\nset %6, %4, %2\nstore %4, %4, %2 {field = 2}\n%10 = collapse %8 : i64\nstore %10 {field = "
                "3}"),
          NULL},
-        {LOOPS("rows {\n%10 = arg {index = 0} : i64\n}"), "it stands once, at the top"},
+        {LOOPS("rows {\n%10 = arg {index = 0} : i64\n}"), "it stands at the top of the function, or in tiles there"},
         {LOOPS("edges %4 {\n%10 = arg {index = 0} : i64\n}"), "its region begins with 1 arguments, not 3"},
         {LOOPS("edges %2 {\n}"), "operand 0 must be a scalar of type i64"},
         {LOOPS("edges %4 {lanes = 4} {\n%10 = arg {index = 0} : i64\n%11 = arg {index = 1} : i64\n%12 = arg {index = "

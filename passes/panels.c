@@ -1,0 +1,452 @@
+/* panels: products of rows with a matrix, a tile of its columns at a time for all rows of a launch.
+ *
+ *     rows { tiles F { acc; loop K { lanes: acc += x[r, k] * W[k, f] } ... } ... }
+ *
+ * reads all of W for each row.  Here the tiles come to stand outside of the rows.  The columns of a tile are copied first
+ * (the panel: as wide as a vector, filled up with zeros, whichever way W lies in memory), then ROWS_AT_ONCE rows go
+ * through it side by side, each with an accumulator of its own in a register, and those left over one by one.  k stays in
+ * order from 0, so no bit changes.
+ *
+ * Possible when the rows hold one such product and, behind it, only loops over its columns that use their own element of
+ * it; what stands before it is done again for each tile, so it must be cheap.  For CPUs. */
+#include "passes/pass_util.h"
+
+#include <string.h>
+
+enum { ROWS_AT_ONCE = 6, VECTOR_BYTES = 64, LEAST_TERMS = 4 };
+
+typedef struct panel { /* of a matrix: a field (place 0), or an array of the preamble */
+    uint32_t field;
+    ir_id place, var;
+    uint32_t lane_axis; /* which axis of the matrix runs along the panel */
+} panel;
+
+enum { MOST_PANELS = 4 };
+
+typedef struct panels {
+    ir_module *m;
+    ir_func *f;
+    base_arena *scratch;
+    ir_region *top, *in_rows; /* the function's body; what the rows hold */
+    size_t rows_at, tiles_at; /* the rows in the first, the tiles in the second */
+    ir_id extent, row; /* columns of the product; the argument of the rows */
+    ir_id *loop_of; /* by id: the operation whose region it stands in, 0 at the top */
+    ir_id product, tile; /* its array for all columns; the one for those of a tile */
+    ir_id begin, width; /* arguments of the tiles */
+    int64_t lanes; /* of a panel */
+    panel list[MOST_PANELS];
+    size_t n;
+    ir_id *map[ROWS_AT_ONCE]; /* copies, by row */
+} panels;
+
+static ir_op *at(const panels *p, ir_id id) { return ir_at(p->f, id); }
+
+static ir_id put(panels *p, ir_region *r, ir_opcode code, ir_type type, const ir_id *args, size_t n) {
+    ir_id id = ir_op_new(p->m, p->f, code, type, args, n);
+    if (ir_op_describe(code)->cls == IR_CLASS_LOOP)
+        at(p, id)->region = ir_region_new(p->m);
+    ir_append(p->m, r, id);
+    return id;
+}
+
+static ir_id put_arg(panels *p, ir_region *r, int64_t index) {
+    ir_id id = put(p, r, IR_ARG, ir_scalar(IR_I64), NULL, 0);
+    ir_set_int(p->m, at(p, id), IR_ATTR_INDEX, index);
+    return id;
+}
+
+static ir_id put_number(panels *p, ir_region *r, int64_t v) {
+    ir_id id = put(p, r, IR_CONST, ir_scalar(IR_I64), NULL, 0);
+    ir_set_value(p->m, at(p, id), (ir_scalar_value){.i = v});
+    return id;
+}
+
+static ir_id put_size(panels *p, ir_region *r, ir_dim d) {
+    if (!ir_dim_is_sym(d))
+        return put_number(p, r, d);
+    ir_id id = put(p, r, IR_DIMSIZE, ir_scalar(IR_I64), NULL, 0);
+    ir_set_int(p->m, at(p, id), IR_ATTR_DIM, d);
+    return id;
+}
+
+/* ---- is it such a function? ---- */
+static ir_id lane_arg(const panels *p, const ir_op *lanes, int64_t index) {
+    for (size_t i = 0; i < lanes->region->n; i++) {
+        const ir_op *op = at(p, lanes->region->ops[i]);
+        if (op->code == IR_ARG && ir_int(op, IR_ATTR_INDEX, 0) == index)
+            return lanes->region->ops[i];
+    }
+    return 0;
+}
+
+/* An element of a matrix that the whole launch reads: type and what it is indexed by, or NULL. */
+static const ir_type *matrix_of(const panels *p, const ir_op *op, panel *out) {
+    *out = (panel){0};
+    if (op->code == IR_LOAD) {
+        out->field = (uint32_t)ir_int(op, IR_ATTR_FIELD, 0);
+        const ir_param *from = &p->f->params[out->field];
+        return from->role == IR_PARAM_FIELD && from->type.rank == 2 ? &from->type : NULL;
+    }
+    if (op->code != IR_READ || p->loop_of[op->args[0]] || at(p, op->args[0])->type.rank != 2)
+        return NULL;
+    out->place = op->args[0];
+    return &at(p, op->args[0])->type;
+}
+
+static const panel *note_panel(panels *p, panel like) {
+    for (size_t i = 0; i < p->n; i++)
+        if (p->list[i].field == like.field && p->list[i].place == like.place && p->list[i].lane_axis == like.lane_axis)
+            return &p->list[i];
+    if (p->n == MOST_PANELS)
+        return NULL;
+    p->list[p->n] = like;
+    return &p->list[p->n++];
+}
+
+/* An element that a panel has: one index is the lane's column, the other the same in all lanes. */
+static bool is_panel_element(panels *p, const ir_op *op, ir_id column, const panel **out) {
+    panel like;
+    uint32_t first = op->code == IR_READ;
+    if (!matrix_of(p, op, &like))
+        return false;
+    for (like.lane_axis = 0; like.lane_axis < 2; like.lane_axis++)
+        if (op->args[first + like.lane_axis] == column && op->args[first + !like.lane_axis] != column)
+            return (*out = note_panel(p, like)) != NULL;
+    return false;
+}
+
+/* Lanes over the tile: they may touch accumulators at their own lane, panels, and the product at their column. */
+static bool check_tile_lanes(panels *p, ir_id id, ir_id tiles) {
+    const ir_op *lanes = at(p, id);
+    ir_id column = lane_arg(p, lanes, 0), lane = lane_arg(p, lanes, 1);
+    const panel *used;
+    if (lanes->n_args != 2 || lanes->args[0] != p->width || lanes->args[1] != p->begin)
+        return false;
+    for (size_t i = 0; i < lanes->region->n; i++) {
+        const ir_op *op = at(p, lanes->region->ops[i]);
+        bool by_column = false, by_lane = false;
+        for (uint32_t a = 0; a < op->n_args; a++) {
+            by_column |= op->args[a] == column;
+            by_lane |= op->args[a] == lane;
+        }
+        if (op->code == IR_STORE || op->region)
+            return false;
+        if (op->code == IR_SET && p->loop_of[op->args[0]] != tiles) { /* the product, once */
+            bool whole =
+                at(p, op->args[0])->type.rank == 1 && op->args[1] == column && op->args[2] != column && !by_lane;
+            if (!whole || (p->product && p->product != op->args[0]))
+                return false;
+            p->product = op->args[0];
+        } else if (by_column && !is_panel_element(p, op, column, &used)) {
+            return false;
+        } else if (by_lane && op->code != IR_READ && op->code != IR_SET) {
+            return false;
+        } else if (by_lane && (p->loop_of[op->args[0]] != tiles || op->args[1] != lane)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool check_tile(panels *p, const ir_region *r, ir_id tiles) {
+    for (size_t i = 0; i < r->n; i++) {
+        const ir_op *op = at(p, r->ops[i]);
+        if (op->code == IR_LANES ? !check_tile_lanes(p, r->ops[i], tiles) : op->region && op->code != IR_LOOP)
+            return false;
+        if (op->code == IR_LOOP && (p->loop_of[op->args[0]] || !check_tile(p, op->region, tiles)))
+            return false;
+        if (op->code == IR_STORE || op->code == IR_PARTIALS || op->code == IR_ACCUM ||
+            (op->code == IR_VAR && op->type.rank > 1))
+            return false;
+        if (op->code == IR_SET && p->loop_of[op->args[0]] != tiles)
+            return false;
+    }
+    return true;
+}
+
+/* What is computed once a row and would be once a tile: no functions, nothing that leaves the row. */
+static bool check_before(const panels *p, const ir_region *r, bool in_loop) {
+    for (size_t i = 0; i < r->n && !(r == p->in_rows && i == p->tiles_at); i++) {
+        const ir_op *op = at(p, r->ops[i]);
+        bool dear = ir_math_name(op->code, IR_F32) || op->code == IR_DIV || op->code == IR_REM || op->code == IR_SQRT ||
+                    op->code == IR_ACCUM;
+        if (op->code == IR_STORE || (dear && in_loop) || (op->region && op->code != IR_LOOP && op->code != IR_LANES) ||
+            (op->region && (p->loop_of[op->args[0]] || !check_before(p, op->region, true))))
+            return false;
+    }
+    return true;
+}
+
+static bool reads(const panels *p, const ir_region *r, ir_id place) {
+    for (size_t i = 0; i < r->n; i++) {
+        const ir_op *op = at(p, r->ops[i]);
+        if ((op->code == IR_READ && op->args[0] == place) || (op->region && reads(p, op->region, place)))
+            return true;
+    }
+    return false;
+}
+
+/* Behind the product: loops over its columns, each of which takes its own element. */
+static bool check_behind(const panels *p) {
+    for (size_t i = p->tiles_at + 1; i < p->in_rows->n; i++) {
+        const ir_op *op = at(p, p->in_rows->ops[i]);
+        if (op->code == IR_SET || op->code == IR_STORE || (op->code == IR_READ && op->args[0] == p->product))
+            return false;
+        if (!op->region)
+            continue;
+        if (op->code != IR_LANES || op->n_args != 1 || op->args[0] != p->extent)
+            return false;
+        ir_id column = lane_arg(p, op, 0);
+        for (size_t k = 0; k < op->region->n; k++) {
+            const ir_op *in = at(p, op->region->ops[k]);
+            bool place = in->code == IR_READ || in->code == IR_SET;
+            if (in->region || in->code == IR_ACCUM || (place && in->args[0] == p->product && in->args[1] != column))
+                return false;
+            if (in->code == IR_SET && p->loop_of[in->args[0]] != p->loop_of[op->region->ops[k]])
+                return false; /* an array that a later loop may read elsewhere */
+        }
+    }
+    return true;
+}
+
+/* Does a loop inside of the tiles add up enough products? */
+static bool has_long_loop(const panels *p, const ir_region *r) {
+    for (size_t i = 0; i < r->n; i++) {
+        const ir_op *op = at(p, r->ops[i]);
+        const ir_op *n = op->code == IR_LOOP ? at(p, op->args[0]) : NULL;
+        if (n && (n->code != IR_CONST || ir_find_attr(n, IR_ATTR_VALUE)->v.i >= LEAST_TERMS))
+            return true;
+    }
+    return false;
+}
+
+static void note_loops(panels *p, const ir_region *r, ir_id loop) {
+    for (size_t i = 0; i < r->n; i++) {
+        p->loop_of[r->ops[i]] = loop;
+        if (at(p, r->ops[i])->region)
+            note_loops(p, at(p, r->ops[i])->region, r->ops[i]);
+    }
+}
+
+static bool find(panels *p, ir_opcode code, const ir_region *r, size_t *found) {
+    size_t n = 0;
+    for (size_t i = 0; i < r->n; i++)
+        if (at(p, r->ops[i])->code == code) {
+            *found = i;
+            n++;
+        }
+    return n == 1;
+}
+
+static bool fits(panels *p) {
+    p->top = &p->f->body;
+    if (ir_walks(p->f) || p->f->rows_per_unit != 1 || !find(p, IR_ROWS, p->top, &p->rows_at))
+        return false;
+    const ir_op *rows = at(p, p->top->ops[p->rows_at]);
+    p->in_rows = rows->region;
+    if (!find(p, IR_TILES, p->in_rows, &p->tiles_at))
+        return false;
+    ir_id tiles_id = p->in_rows->ops[p->tiles_at];
+    const ir_op *tiles = at(p, tiles_id);
+    p->extent = tiles->args[0];
+    p->row = lane_arg(p, rows, 0);
+    p->begin = lane_arg(p, tiles, 0);
+    p->width = lane_arg(p, tiles, 1);
+    note_loops(p, p->top, 0);
+    return p->loop_of[p->extent] == 0 && check_tile(p, tiles->region, tiles_id) && p->n && p->product &&
+           !ir_dtype_is_complex(at(p, p->product)->type.dtype) && has_long_loop(p, tiles->region) &&
+           !reads(p, tiles->region, p->product) && check_before(p, p->in_rows, false) && check_behind(p);
+}
+
+/* ---- the tile's own array, full vectors, panels ---- */
+static void read_panel(panels *p, ir_op *op, const panel *from, ir_id lane) {
+    ir_id other = op->args[(op->code == IR_READ) + !from->lane_axis];
+    op->code = IR_READ;
+    ir_drop_attr(op, IR_ATTR_FIELD);
+    ir_set_args(p->m, op, (ir_id[]){from->var, other, lane}, 3);
+}
+
+/* All lanes of a vector, whether the matrix has so many columns left or not: what the others give is not used. */
+static void fill_lanes(panels *p, ir_op *lanes, ir_id full) {
+    ir_id column = lane_arg(p, lanes, 0), lane = lane_arg(p, lanes, 1);
+    ir_set_args(p->m, lanes, (ir_id[]){full}, 1);
+    const panel *from;
+    for (size_t i = 0; i < lanes->region->n; i++) {
+        ir_op *op = at(p, lanes->region->ops[i]);
+        if (is_panel_element(p, op, column, &from))
+            read_panel(p, op, from, lane);
+        if (op->code == IR_SET && op->args[0] == p->product)
+            ir_set_args(p->m, op, (ir_id[]){p->tile, lane, op->args[2]}, 3);
+    }
+}
+
+static void fill_tile(panels *p, ir_region *r, ir_id full) {
+    for (size_t i = 0; i < r->n; i++) {
+        ir_op *op = at(p, r->ops[i]);
+        if (op->code == IR_VAR && op->type.rank == 1)
+            op->type.dim[0] = p->lanes;
+        if (op->code == IR_LANES)
+            fill_lanes(p, op, full);
+        else if (op->region)
+            fill_tile(p, op->region, full);
+    }
+}
+
+/* The loops behind the product go over the columns of the tile. */
+static void narrow_lanes(panels *p, ir_op *lanes) {
+    ir_set_args(p->m, lanes, (ir_id[]){p->width, p->begin}, 2);
+    ir_id lane = lane_arg(p, lanes, 1);
+    for (size_t i = 0; i < lanes->region->n; i++) {
+        ir_op *op = at(p, lanes->region->ops[i]);
+        if (op->code == IR_READ && op->args[0] == p->product)
+            ir_set_args(p->m, op, (ir_id[]){p->tile, lane}, 2);
+    }
+}
+
+static const ir_type *type_of_panel(const panels *p, const panel *x) {
+    return x->place ? &ir_at(p->f, x->place)->type : &p->f->params[x->field].type;
+}
+
+static void declare_panel(panels *p, panel *x, ir_region *r) {
+    const ir_type *t = type_of_panel(p, x);
+    ir_type type = {.dtype = t->dtype, .rank = 2, .dim = {t->dim[!x->lane_axis], p->lanes}};
+    x->var = put(p, r, IR_VAR, type, NULL, 0);
+    ir_set_word(p->m, at(p, x->var), IR_ATTR_NAME, "panel");
+}
+
+/* panel[k, l] = matrix[k, begin + l], or [begin + l, k]; 0 in the lanes that the matrix does not reach. */
+static void fill_panel(panels *p, const panel *x, ir_region *r, ir_id full, ir_id zero) {
+    const ir_type *t = type_of_panel(p, x);
+    ir_id n = put_size(p, r, t->dim[!x->lane_axis]);
+    ir_id loop = put(p, r, IR_LOOP, (ir_type){.dtype = IR_NONE}, &n, 1);
+    ir_region *in = at(p, loop)->region;
+    ir_id k = put_arg(p, in, 0);
+    for (int copy = 0; copy < 2; copy++) {
+        ir_id args[2] = {copy ? p->width : full, p->begin}, index[3] = {x->place};
+        ir_id lanes = put(p, in, IR_LANES, (ir_type){.dtype = IR_NONE}, args, copy ? 2 : 1);
+        ir_region *body = at(p, lanes)->region;
+        ir_id column = put_arg(p, body, 0), lane = put_arg(p, body, 1), value = zero;
+        index[1 + x->lane_axis] = column;
+        index[1 + !x->lane_axis] = k;
+        if (copy && x->place)
+            value = put(p, body, IR_READ, ir_scalar(t->dtype), index, 3);
+        else if (copy)
+            value = put(p, body, IR_LOAD, ir_scalar(t->dtype), index + 1, 2);
+        if (copy && !x->place)
+            ir_set_int(p->m, at(p, value), IR_ATTR_FIELD, x->field);
+        put(p, body, IR_SET, (ir_type){.dtype = IR_NONE}, (ir_id[]){x->var, k, lane, value}, 4);
+    }
+}
+
+/* ---- rows side by side ---- */
+static bool differs(const panels *p, const ir_op *op) {
+    bool own = op->code == IR_VAR || op->code == IR_PARTIALS;
+    for (uint32_t i = 0; i < op->n_args && !own; i++)
+        own = p->map[0][op->args[i]] != p->map[1][op->args[i]];
+    return own;
+}
+
+static ir_id copy_op(panels *p, ir_id id, const ir_id *map, ir_region *to) {
+    ir_id args[8];
+    const ir_op *from = at(p, id);
+    uint32_t n = from->n_args;
+    BASE_CHECK(n <= 8);
+    for (uint32_t i = 0; i < n; i++)
+        args[i] = map[from->args[i]] ? map[from->args[i]] : from->args[i];
+    ir_id copy = put(p, to, from->code, from->type, args, n);
+    ir_copy_attrs(p->m, at(p, id), at(p, copy));
+    at(p, copy)->span = at(p, id)->span;
+    return copy;
+}
+
+/* Each operation once for each row, those that have nothing to do with the row once; one loop for the loops of all. */
+static void side_by_side(panels *p, const ir_region *from, ir_region *to, int n_rows) {
+    for (size_t i = 0; i < from->n; i++) {
+        ir_id id = from->ops[i];
+        if (id == p->row)
+            continue;
+        bool own = n_rows > 1 && !at(p, id)->region && differs(p, at(p, id));
+        for (int j = 0; j < n_rows; j++)
+            p->map[j][id] = j == 0 || own ? copy_op(p, id, p->map[j], to) : p->map[0][id];
+        if (at(p, id)->region)
+            side_by_side(p, at(p, id)->region, at(p, p->map[0][id])->region, n_rows);
+    }
+}
+
+static void put_rows(panels *p, const ir_region *one, ir_region *r, int n_rows) {
+    ir_id rows = put(p, r, IR_ROWS, (ir_type){.dtype = IR_NONE}, NULL, 0);
+    ir_set_int(p->m, at(p, rows), n_rows > 1 ? IR_ATTR_STEP : IR_ATTR_REST, ROWS_AT_ONCE);
+    ir_region *body = at(p, rows)->region;
+    for (int j = 0; j < n_rows; j++)
+        memset(p->map[j], 0, p->f->n_ops * sizeof *p->map[j]);
+    for (int j = 0; j < n_rows; j++)
+        p->map[j][p->row] = put_arg(p, body, j);
+    side_by_side(p, one, body, n_rows);
+}
+
+/* The rows as one region without its loops over tiles: what was before, the tile, what was behind. */
+static ir_region *one_row(panels *p, ir_id full) {
+    ir_region *one = ir_region_new(p->m);
+    const ir_op *tiles = at(p, p->in_rows->ops[p->tiles_at]);
+    ir_type type = {.dtype = at(p, p->product)->type.dtype, .rank = 1, .dim = {p->lanes}};
+    p->tile = ir_op_new(p->m, p->f, IR_VAR, type, NULL, 0);
+    ir_set_word(p->m, at(p, p->tile), IR_ATTR_NAME, "product");
+    fill_tile(p, tiles->region, full);
+    for (size_t i = 0; i < p->in_rows->n; i++) {
+        ir_id id = p->in_rows->ops[i];
+        if (i == p->tiles_at) {
+            ir_append(p->m, one, p->tile);
+            for (size_t k = 0; k < tiles->region->n; k++)
+                if (at(p, tiles->region->ops[k])->code != IR_ARG)
+                    ir_append(p->m, one, tiles->region->ops[k]);
+            continue;
+        }
+        if (i > p->tiles_at && at(p, id)->code == IR_LANES)
+            narrow_lanes(p, at(p, id));
+        if (id != p->product)
+            ir_append(p->m, one, id);
+    }
+    return one;
+}
+
+static void turn_around(panels *p) {
+    ir_id tiles_id = p->in_rows->ops[p->tiles_at];
+    ir_dtype t = at(p, p->product)->type.dtype;
+    p->lanes = VECTOR_BYTES / (int64_t)(ir_dtype_bytes(t) < 4 ? 4 : ir_dtype_bytes(t));
+    ir_erase(p->top, p->rows_at);
+    ir_id full = put_number(p, p->top, p->lanes);
+    for (size_t i = 0; i < p->n; i++)
+        declare_panel(p, &p->list[i], p->top);
+    ir_id zero[MOST_PANELS];
+    for (size_t i = 0; i < p->n; i++) {
+        ir_dtype of = type_of_panel(p, &p->list[i])->dtype;
+        zero[i] = put(p, p->top, IR_CONST, ir_scalar(of), NULL, 0);
+        ir_set_value(p->m, at(p, zero[i]), (ir_scalar_value){.i = 0});
+    }
+    ir_region *one = one_row(p, full), *in = at(p, tiles_id)->region;
+    in->n = 0;
+    ir_append(p->m, in, p->begin);
+    ir_append(p->m, in, p->width);
+    for (size_t i = 0; i < p->n; i++)
+        fill_panel(p, &p->list[i], in, full, zero[i]);
+    size_t most = p->f->n_ops * (ROWS_AT_ONCE + 4) + 64;
+    for (int j = 0; j < ROWS_AT_ONCE; j++)
+        p->map[j] = base_arena_new_array(p->scratch, ir_id, most);
+    put_rows(p, one, in, ROWS_AT_ONCE);
+    put_rows(p, one, in, 1);
+    ir_set_int(p->m, at(p, tiles_id), IR_ATTR_WIDTH, p->lanes);
+    ir_append(p->m, p->top, tiles_id);
+}
+
+static bool panels_func(ir_module *m, ir_func *f, pass_context *ctx, base_str *err) {
+    (void)err;
+    panels p = {.m = m, .f = f, .scratch = ctx->scratch};
+    p.loop_of = base_arena_new_array(ctx->scratch, ir_id, f->n_ops);
+    if (!ctx->cuda && fits(&p))
+        turn_around(&p);
+    return true;
+}
+
+bool pass_panels(ir_module *m, pass_context *ctx, base_str *err) {
+    return pass_each_func(m, 1u << IR_LEVEL_LOOP, panels_func, ctx, err);
+}
