@@ -6,6 +6,7 @@
 
 #include <dirent.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -246,4 +247,67 @@ Test(tensor_threads, call_in_turn) {
     all(calls, w);
     tiga_graph_free(g);
     tiga_module_free(m);
+}
+
+/* ---- a context that asks its host, and is interrupted from outside ---- */
+static int not_asked_to_stop(void *user) {
+    (void)user;
+    return 0;
+}
+
+typedef struct stopper {
+    tiga_context *ctx;
+    atomic_bool over;
+} stopper;
+
+static void *interrupt_it(void *arg) {
+    stopper *s = arg;
+    for (int i = 0; i < 200 && !atomic_load(&s->over); i++) { /* not for ever: what is interrupted is begun anew */
+        tiga_interrupt(s->ctx);
+        usleep(1000);
+    }
+    return NULL;
+}
+
+/* Whoever has the turn may be stopped; everybody else goes on, and what was stopped can be asked for again. */
+static void *stopped_or_right(void *arg) {
+    worker *w = arg;
+    home *h = &w->h;
+    tiga_tensor *x = numbered(h, w->number), *y = op2(h, "mul", x, x);
+    static __thread float got[N];
+    for (int i = 0; i < TURNS; i++) {
+        tiga_graph *g;
+        tiga_status status = tiga_graph_uniform(h->ctx, NODES, 4, (uint64_t)i, &g);
+        cr_assert(status == TIGA_OK || status == TIGA_E_INTERRUPTED);
+        tiga_graph_free(g);
+        while ((status = tiga_tensor_copy_to(y, got, sizeof got)) == TIGA_E_INTERRUPTED)
+            tiga_error_clear(h->ctx);
+        cr_assert_eq(status, TIGA_OK);
+        for (int k = 0; k < N; k++)
+            cr_assert_eq(got[k], (float)((k % 97 + w->number) * (k % 97 + w->number)));
+        tiga_tensor_free(y);
+        y = op2(h, "mul", x, x);
+    }
+    FREE(x, y);
+    return NULL;
+}
+
+Test(tensor_threads, interrupted_in_turn) {
+    tiga_context_options o = tiga_context_defaults();
+    worker w[THREADS];
+    home own = {0};
+    stopper s = {.over = false};
+    pthread_t stopping;
+    o.poll = not_asked_to_stop;
+    cr_assert_eq(tiga_context_new(&o, &own.ctx), TIGA_OK);
+    cr_assert_eq(tiga_tensors_new(own.ctx, NULL, &own.ts), TIGA_OK);
+    s.ctx = own.ctx;
+    cr_assert_eq(pthread_create(&stopping, NULL, interrupt_it, &s), 0);
+    for (int i = 0; i < THREADS; i++)
+        w[i] = (worker){.h = own};
+    all(stopped_or_right, w);
+    atomic_store(&s.over, true);
+    pthread_join(stopping, NULL);
+    cr_assert_eq(tiga_tensors_get_counters(own.ts).live_bytes, 0);
+    home_free(&own);
 }
