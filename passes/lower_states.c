@@ -98,14 +98,21 @@ static void end(writer *w, ir_id id, ir_region *outer) {
 }
 
 /* ---- softmax, logsumexp ---- */
+/* A logsumexp needs none of the care for scores of -inf: whatever s is then, m + log(s) is -inf, and s * 0 goes with the first
+ * score that is more.  Where c is 1 and p is not, nothing is multiplied. */
 static void join_scores(writer *w) {
     ir_dtype t = type_of(w, w->a[0]).dtype;
-    ir_id m = w->a[0], v = w->c[0], zero = number(w, t, 0), one = number(w, t, 1);
-    ir_id drop = op2(w, IR_EQ, v, number(w, t, (double)-INFINITY)), up = op2(w, IR_GT, v, m);
+    ir_id m = w->a[0], v = w->c[0], zero = number(w, t, 0), one = number(w, t, 1), up = op2(w, IR_GT, v, m);
     ir_id far = op1(w, IR_EXP, op1(w, IR_NEG, op1(w, IR_ABS, op2(w, IR_SUB, m, v))));
     ir_id f = choose(w, op2(w, IR_EQ, m, v), one, far);
-    ir_id p = choose(w, drop, zero, choose(w, up, one, f)), c = choose(w, up, f, one);
     w->next[0] = choose(w, up, v, m);
+    if (w->n == 2) {
+        ir_id s = w->a[1];
+        w->next[1] = choose(w, up, op2(w, IR_ADD, op2(w, IR_MUL, s, f), one), op2(w, IR_ADD, s, f));
+        return;
+    }
+    ir_id drop = op2(w, IR_EQ, v, number(w, t, (double)-INFINITY));
+    ir_id p = choose(w, drop, zero, choose(w, up, one, f)), c = choose(w, up, f, one);
     for (size_t i = 1; i < w->n; i++)
         w->next[i] = op2(w, IR_ADD, op2(w, IR_MUL, w->a[i], c), op2(w, IR_MUL, p, w->c[i]));
 }

@@ -1,5 +1,6 @@
 """Calls: every kind of argument and result, names, numbers, memory for results."""
 import inspect
+import itertools
 import pydoc
 import unittest
 
@@ -208,6 +209,30 @@ class Sizes(unittest.TestCase):
         self.assertEqual(module().plain_sum(g, x=X, w=W), Y)
         g = tg.Graph.from_csr(array("q", OFFSETS), array("i", SOURCES))
         self.assertEqual(module().plain_sum(g, x=X, w=W), Y)
+
+
+class Reducers(unittest.TestCase):
+    @needs_numpy
+    def test_logsumexp(self):
+        """Every row of up to four of these, one number an edge and in tiles, beside the formula of docs/ir.md."""
+        values = [-np.inf, np.inf, np.nan, 0, -1.5, 3, 1e38, -1e38]
+        rows = [row for n in range(5) for row in itertools.product(values, repeat=n)]
+        x = np.array([v for row in rows for v in row], np.float32)
+        g = tg.Graph.from_csr(np.cumsum([0] + [len(row) for row in rows]), np.zeros(len(x), np.int64), 1)
+        want = []
+        with np.errstate(all="ignore"):
+            for row in rows:
+                m, s = np.float32(-np.inf), np.float32(0)
+                for v in np.array(row, np.float32):
+                    up, t = v > m, np.float32(1) if m == v else np.exp(-abs(m - v))
+                    s = s * (t if up else np.float32(1)) + (np.float32(0) if v == -np.inf else np.float32(1) if up else t)
+                    m = v if up else m
+                want.append(m + np.log(s))
+        for shape in ("", "[F]"):
+            k = tg.compile(f"kernel k{shape}(edge x: f32{shape}) -> f32{shape} {{ return reduce logsumexp(edge.x) }}").k
+            out = k(g, x=x) if not shape else k(g, x=np.repeat(x[:, None], 70, 1))
+            for got in np.array(out, ndmin=2) if not shape else out.T:
+                np.testing.assert_allclose(got, want, rtol=1e-6)
 
 
 class Dimensions(unittest.TestCase):
