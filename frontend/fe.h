@@ -390,6 +390,8 @@ typedef struct fe_lower {
     fe_grad_list *grads; /* programs: the gradients of several values at once */
     size_t n_grads, cap_grads;
     bool restart; /* programs: that two sizes are one was found out only on the way */
+    ir_id *turned; /* programs: matrices with their axes exchanged */
+    size_t n_turned, cap_turned;
 } fe_lower;
 
 /* lower.c: kernels, programs, functions */
@@ -469,6 +471,7 @@ void fe_check_fn(fe_context *c, fe_decl *fn); /* on its own, whether or not it i
 /* lower_shape.c */
 ir_id fe_lower_shape_call(fe_lower *l, const fe_expr *e, const fe_func *f, ir_dtype want);
 ir_id fe_lower_matmul(fe_lower *l, const fe_expr *e, ir_dtype want);
+void fe_drop_turned(fe_lower *l); /* at the end of a program: of turned matrices nothing is left, or it is an error */
 ir_id fe_lower_reduce(fe_lower *l, const fe_expr *e);
 /* lower_reducer.c.  *empty: the argument of that name, NULL when there is none */
 ir_id fe_lower_user_reduce(fe_lower *l, const fe_expr *e, fe_decl *d, const fe_expr **empty);

@@ -465,6 +465,7 @@ static void one_program(fe_lower *l, fe_decl *d) {
     l->target = (fe_target){.results = l->b.f->results, .n = l->b.f->n_results};
     lower_block(l, &d->body, true);
     fe_close_block(l, 0);
+    fe_drop_turned(l);
     tell_sizes(l, l->b.f);
 }
 

@@ -167,7 +167,13 @@ static ir_id lower_slice(fe_lower *l, const fe_expr *e, const fe_expr **slots) {
     return id;
 }
 
-/* Two axes change places, the last two when they are not named. */
+static void turns_rows(fe_lower *l, base_span span, const ir_type *type) {
+    fe_label(l->c, fe_report(l->c, FE_E0220, span, "'transpose' works row by row in a program"),
+             "the first axis of %s stays as it is, but to the right of '@'", fe_type_text(l, type));
+}
+
+/* Two axes change places, the last two when they are not named.  A matrix of a program that is turned so that its rows become
+ * columns has no place where it is computed; products take it from where it is (fe_drop_turned, at the end). */
 static ir_id lower_transpose(fe_lower *l, const fe_expr *e, const fe_expr **slots) {
     ir_id x = fe_lower_value(l, slots[0], IR_NONE);
     if (!x)
@@ -182,9 +188,8 @@ static ir_id lower_transpose(fe_lower *l, const fe_expr *e, const fe_expr **slot
         return 0;
     if (slots[2] && !axis_of(l, e, &type, slots[2], &b))
         return 0;
-    if (l->program && (a == 0 || b == 0)) {
-        fe_label(l->c, fe_report(l->c, FE_E0220, e->span, "'transpose' works row by row in a program"),
-                 "the first axis of %s stays as it is, but to the right of '@'", fe_type_text(l, &type));
+    if (l->program && (a == 0 || b == 0) && type.rank != 2) {
+        turns_rows(l, e->span, &type);
         return 0;
     }
     char perm[IR_MAX_RANK + 1] = {0};
@@ -193,10 +198,45 @@ static ir_id lower_transpose(fe_lower *l, const fe_expr *e, const fe_expr **slot
     ir_dim d = type.dim[a];
     type.dim[a] = type.dim[b];
     type.dim[b] = d;
+    const ir_op *before = ir_at(l->b.f, x);
+    if (l->program && type.rank == 2 && a != b && before->code == IR_TRANSPOSE)
+        return before->args[0]; /* there and back */
     ir_id id = fe_put(l, e->span, IR_TRANSPOSE, type, &x, 1);
     if (id)
         ir_set_word(l->c->module, ir_at(l->b.f, id), IR_ATTR_PERM, perm);
+    if (id && l->program && (a == 0 || b == 0))
+        base_push(l->c->arena, l->turned, l->n_turned, l->cap_turned, id);
     return id;
+}
+
+static bool is_used(const ir_func *f, const ir_region *r, ir_id id) {
+    for (size_t i = 0; i < r->n; i++) {
+        const ir_op *op = ir_at(f, r->ops[i]);
+        for (uint32_t a = 0; a < op->n_args; a++)
+            if (op->args[a] == id)
+                return true;
+        if (op->region && is_used(f, op->region, id))
+            return true;
+    }
+    return false;
+}
+
+static void erase(const ir_func *f, ir_region *r, ir_id id) {
+    size_t at;
+    if (ir_region_find(r, id, &at))
+        ir_erase(r, at);
+    for (size_t i = 0; i < r->n; i++)
+        if (ir_at(f, r->ops[i])->region)
+            erase(f, ir_at(f, r->ops[i])->region, id);
+}
+
+void fe_drop_turned(fe_lower *l) {
+    for (size_t i = 0; i < l->n_turned; i++) {
+        const ir_op *op = ir_at(l->b.f, l->turned[i]);
+        if (is_used(l->b.f, &l->b.f->body, l->turned[i]))
+            turns_rows(l, op->span, fe_type_at(l, op->args[0]));
+        erase(l->b.f, &l->b.f->body, l->turned[i]);
+    }
 }
 
 static ir_id lower_reshape(fe_lower *l, const fe_expr *e, const fe_expr **slots) {
@@ -433,17 +473,20 @@ static ir_id cannot_multiply(fe_lower *l, const fe_expr *e, const ir_id *x, cons
     return 0;
 }
 
-/* `x @ transpose(W)` of a program: the first axis of W does not count rows, so no tensor is turned. */
-static const fe_expr *turned_matrix(const fe_lower *l, const fe_expr *e) {
-    bool call = l->program && e->kind == FE_EXPR_CALL && strcmp(e->name->text, "transpose") == 0;
-    return call && e->n_args == 1 && !e->args[0].name ? e->args[0].value : NULL;
+/* `x @ transpose(W)` of a program: the matrix is read the other way. */
+static bool take_turned(const fe_lower *l, ir_id *x) {
+    const ir_op *op = ir_at(l->b.f, *x);
+    if (!l->program || op->code != IR_TRANSPOSE || strcmp(ir_word(op, IR_ATTR_PERM), "10") != 0)
+        return false;
+    *x = op->args[0];
+    return true;
 }
 
 ir_id fe_lower_matmul(fe_lower *l, const fe_expr *e, ir_dtype want) {
-    const fe_expr *turned = turned_matrix(l, e->b);
     ir_id x[2];
-    if (!fe_lower_unify(l, (const fe_expr *const[]){e->a, turned ? turned : e->b}, 2, want, x))
+    if (!fe_lower_unify(l, (const fe_expr *const[]){e->a, e->b}, 2, want, x))
         return 0;
+    bool turned = take_turned(l, &x[1]);
     const ir_type *a = fe_type_at(l, x[0]), *b = fe_type_at(l, x[1]);
     if (!fe_class_has(FE_LINEAR, a->dtype)) {
         fe_report(l->c, FE_E0210, e->name_span, "'@' takes numbers, not %s", ir_dtype_text(a->dtype));
@@ -451,9 +494,7 @@ ir_id fe_lower_matmul(fe_lower *l, const fe_expr *e, ir_dtype want) {
     }
     if (!a->rank || !b->rank || b->rank > 2)
         return cannot_multiply(l, e, x, "the right side has one or two axes, the left side at least one");
-    if (turned && b->rank != 2)
-        return cannot_multiply(l, e, x, "what is transposed on the right has two axes");
-    if (!fe_same_dim(l, a->dim[a->rank - 1], b->dim[turned != NULL]))
+    if (!fe_same_dim(l, a->dim[a->rank - 1], b->dim[turned]))
         return cannot_multiply(l, e, x,
                                turned ? "the last axis on the left is the last of what is transposed"
                                       : "the last axis on the left is the first on the right");
@@ -465,7 +506,7 @@ ir_id fe_lower_matmul(fe_lower *l, const fe_expr *e, ir_dtype want) {
         return cannot_multiply(l, e, x, "in a program the rows of the left side are multiplied one by one");
     ir_type type = *a;
     type.space = a->space > b->space ? a->space : b->space;
-    type.dim[type.rank - 1] = b->dim[turned == NULL];
+    type.dim[type.rank - 1] = b->dim[!turned];
     ir_id id = fe_put(l, e->span, IR_MATMUL, type, x, 2);
     if (turned)
         set_int(l, id, IR_ATTR_TURNED, 1);

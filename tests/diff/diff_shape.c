@@ -91,9 +91,28 @@ static ir_id flattened(diff_gen *g, ir_id v, ir_type t) {
     return ir_emit1(&g->b, IR_RESHAPE, t, x);
 }
 
+static ir_id matrix_field(diff_gen *g, ir_type t) {
+    ir_param p = {.name = base_arena_printf(g->m->arena, "m%zu", g->f->n_params), .role = IR_PARAM_FIELD, .type = t};
+    base_push(g->m->arena, g->f->params, g->f->n_params, g->f->cap_params, p);
+    ir_id id = ir_emit(&g->b, IR_FIELD, t, NULL, 0);
+    ir_set_int(g->m, ir_at(g->f, id), IR_ATTR_FIELD, (int64_t)g->f->n_params - 1);
+    ir_set_word(g->m, ir_at(g->f, id), IR_ATTR_AT, "param");
+    return id;
+}
+
+/* By a square matrix that is a field. */
+static ir_id multiplied_by_field(diff_gen *g, ir_id v, ir_type t) {
+    ir_dim d = t.dim[t.rank - 1];
+    ir_id m = matrix_field(g, (ir_type){.dtype = t.dtype, .rank = 2, .dim = {d, d}});
+    ir_id id = ir_emit2(&g->b, IR_MATMUL, t, v, m);
+    if (diff_chance(g->r, 60)) ir_set_int(g->m, ir_at(g->f, id), IR_ATTR_TURNED, 1);
+    return id;
+}
+
 /* A square matrix for the last axis: a parameter, or made of a value and its numbers. */
 static ir_id multiplied(diff_gen *g, ir_id v, ir_type t) {
     ir_dim d = t.dim[t.rank - 1];
+    if (diff_chance(g->r, 50) && g->f->n_params < 10) return multiplied_by_field(g, v, t);
     ir_type column = ir_scalar(IR_I64), row = ir_scalar(IR_I64);
     column.rank = 2;
     column.dim[0] = d;

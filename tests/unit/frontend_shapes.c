@@ -37,6 +37,28 @@ static const struct {
 };
 #define N_CASES (sizeof CASES / sizeof *CASES)
 
+/* A turned matrix of a program may have a name; what is left of it is a product. */
+Test(shapes, turned_matrices_have_names) {
+    const char *text = "program p[K, F](x: f32[N, F], W: f32[K, F]) -> f32[N, F] {\n"
+                       "    let Wt = transpose(W)\n"
+                       "    var y = x @ transpose(W)\n"
+                       "    repeat 2 { y = (y @ transpose(Wt)) @ Wt }\n"
+                       "    return y @ W\n"
+                       "}\n";
+    base_arena *arena = base_arena_new();
+    base_diags d;
+    base_str err = {0}, shown = {0}, printed = {0};
+    base_diags_init(&d, arena, "test.tg", text);
+    ir_module *m = fe_compile(arena, "test.tg", text, NULL, 0, &d);
+    base_diags_render(&d, false, &shown);
+    cr_assert(m && ir_verify(m, &err), "%s%s", base_str_text(&shown), base_str_text(&err));
+    ir_print(m, 15, &printed);
+    cr_expect_null(strstr(base_str_text(&printed), "transpose"));
+    cr_expect_not_null(strstr(base_str_text(&printed), "turned = 1"));
+    base_str_fini(&printed);
+    base_arena_free(arena);
+}
+
 Test(shapes, elements_are_where_they_belong) {
     base_arena *arena = base_arena_new();
     base_diags d;
