@@ -290,6 +290,8 @@ tiga_status hr_safetensors_header(tiga_context *ctx, const hr_layout *l, base_st
 void hr_safetensors_seal(base_str *header, const uint64_t *sums, int64_t n_pages);
 
 /* ---- hr_snapshot.c: reading; hr_save.c: writing; hr_store.c: by name ---- */
+/* tiga_save, where nothing is. *taken, with nothing said: there is something. */
+tiga_status hr_save_new(tiga_context *ctx, const char *path, const tiga_tensor_view *tensor, bool *taken);
 /* n_bytes of an entry from the beginning of a page: whole pages, but for the last one. */
 tiga_status hr_snapshot_read(tiga_context *ctx, const tiga_snapshot *s, int entry, int64_t page, int64_t n_bytes,
                              void *to, const char *what);

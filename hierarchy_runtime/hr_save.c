@@ -32,6 +32,7 @@ typedef struct saving {
     int direct; /* the same file with O_DIRECT; -1: not open */
     int64_t flushed, written; /* of the file */
     tiga_status status; /* of what is no system call */
+    bool *taken; /* or NULL: set, and nothing said, when the path has come to exist */
 } saving;
 
 /* ---- which elements ---- */
@@ -333,7 +334,9 @@ static tiga_status write_file(saving *v, const char *path, bool keep) {
     tiga_status status = good ? TIGA_OK : v->status != TIGA_OK ? v->status : TIGA_E_FILE;
     if (!good && error == ENOMEM && v->status == TIGA_OK)
         status = TIGA_E_MEMORY;
-    if (!good)
+    if (v->taken && keep)
+        *v->taken = !good && error == EEXIST;
+    if (!good && !(v->taken && *v->taken))
         rt_fail(v->ctx, status, "%s", err.failed ? path : base_str_text(&err));
     base_str_fini(&err);
     return status;
@@ -356,22 +359,34 @@ static tiga_status make_header(saving *v) {
                : rt_fail(v->ctx, TIGA_E_MEMORY, "tiga_save: out of memory");
 }
 
+static tiga_status save(saving *v, int overwrite) {
+    tiga_context *ctx = v->ctx;
+    v->direct = -1;
+    v->npy = ends_in_npy(v->path);
+    tiga_status status = make_layout(ctx, &v->layout);
+    if (status == TIGA_OK)
+        status = make_header(v);
+    if (status == TIGA_OK && !(v->sums = base_alloc(((size_t)v->layout.n_pages + 1) * sizeof *v->sums)))
+        status = rt_fail(ctx, TIGA_E_MEMORY, "tiga_save: out of memory");
+    if (status == TIGA_OK)
+        status = write_file(v, v->path, !overwrite);
+    base_free(v->sums);
+    base_free(v->layout.order);
+    base_free(v->layout.bytes);
+    base_free(v->layout.at);
+    base_str_fini(&v->header);
+    return status;
+}
+
 tiga_status tiga_save(tiga_context *ctx, const char *path, const tiga_tensor_view *tensors, int n, int overwrite) {
     if (!ctx || !path || n < 0 || (n && !tensors))
         return rt_fail(ctx, TIGA_E_ARGUMENT, "tiga_save: an argument is NULL, or a count negative");
-    saving v = {
-        .ctx = ctx, .path = path, .direct = -1, .npy = ends_in_npy(path), .layout = {.tensors = tensors, .n = n}};
-    tiga_status status = make_layout(ctx, &v.layout);
-    if (status == TIGA_OK)
-        status = make_header(&v);
-    if (status == TIGA_OK && !(v.sums = base_alloc(((size_t)v.layout.n_pages + 1) * sizeof *v.sums)))
-        status = rt_fail(ctx, TIGA_E_MEMORY, "tiga_save: out of memory");
-    if (status == TIGA_OK)
-        status = write_file(&v, path, !overwrite);
-    base_free(v.sums);
-    base_free(v.layout.order);
-    base_free(v.layout.bytes);
-    base_free(v.layout.at);
-    base_str_fini(&v.header);
-    return status;
+    saving v = {.ctx = ctx, .path = path, .layout = {.tensors = tensors, .n = n}};
+    return save(&v, overwrite);
+}
+
+tiga_status hr_save_new(tiga_context *ctx, const char *path, const tiga_tensor_view *tensor, bool *taken) {
+    saving v = {.ctx = ctx, .path = path, .layout = {.tensors = tensor, .n = 1}, .taken = taken};
+    *taken = false;
+    return save(&v, 0);
 }

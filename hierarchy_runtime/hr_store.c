@@ -65,13 +65,14 @@ tiga_status tiga_store_put(tiga_context *ctx, const char *name, const tiga_tenso
         return rt_fail(ctx, TIGA_E_ARGUMENT, "tiga_store_put: an argument is NULL");
     base_str path = {0};
     tiga_status status = make_path(ctx, name, true, &path);
-    if (status == TIGA_OK && access(path.data, F_OK) == 0)
-        status = rt_fail(ctx, TIGA_E_ARGUMENT, "a value named '%s' is stored already", name);
+    bool taken = status == TIGA_OK && access(path.data, F_OK) == 0;
     tiga_tensor_view t = *tensor;
     if (!t.name || !*t.name)
         t.name = name;
-    if (status == TIGA_OK)
-        status = tiga_save(ctx, path.data, &t, 1, 0);
+    if (status == TIGA_OK && !taken) /* another process may be faster */
+        status = hr_save_new(ctx, path.data, &t, &taken);
+    if (taken)
+        status = rt_fail(ctx, TIGA_E_ARGUMENT, "a value named '%s' is stored already", name);
     base_str_fini(&path);
     return status;
 }

@@ -22,6 +22,10 @@ def _named(x):
     return None, [operand(x)]
 
 
+def _exists(data):
+    return FileExistsError(errno.EEXIST, "save: it exists; overwrite=True replaces it", os.fsdecode(data))
+
+
 def save(x, path, *, overwrite=False):
     """Writes a tensor, or a dict of them by name, to a file; it is whole or not there, whatever happens.
 
@@ -32,7 +36,7 @@ def save(x, path, *, overwrite=False):
     names, tensors = _named(x)
     data = _lib.encode_path(path)
     if not overwrite and os.path.lexists(data):
-        raise FileExistsError(errno.EEXIST, "save: it exists; overwrite=True replaces it", os.fsdecode(data))
+        raise _exists(data)
     os.stat(os.path.dirname(data) or b".")  # its own words for a folder that is not there
     if data.endswith(b".npy") and names is not None:
         raise ValueError("save: a .npy file holds one tensor; save several as .safetensors")
@@ -40,8 +44,13 @@ def save(x, path, *, overwrite=False):
         _tensors.run_in_context(_lib_.tiga_save, data, None, 0, int(bool(overwrite)))
         return
     texts = None if names is None else (C.c_char_p * max(len(names), 1))(*[n.encode() for n in names])
-    _tensors.run("tiga_tensor_save", data, texts, _tensors.handles(tensors), len(tensors), int(bool(overwrite)),
-                 keep=(texts, tensors))
+    try:
+        _tensors.run("tiga_tensor_save", data, texts, _tensors.handles(tensors), len(tensors), int(bool(overwrite)),
+                     keep=(texts, tensors))
+    except OSError:
+        if not overwrite and os.path.lexists(data):  # it has come meanwhile
+            raise _exists(data) from None
+        raise
 
 
 class _Snapshot:
@@ -92,12 +101,9 @@ def load(path, name=None, *, device="cpu"):
 
 
 def _is_module(data):
-    """Whether to load it as one: so are paths that cannot be read, for its errors."""
-    try:
-        with open(data, "rb") as file:
-            return file.read(4) == _MODULE or data.endswith((b".so", b".dll", b".dylib"))
-    except OSError:
-        return True
+    """Whether to load it as one.  What cannot be read is said here, once: another process may just be writing it."""
+    with open(os.fsdecode(data), "rb") as file:
+        return file.read(4) == _MODULE or data.endswith((b".so", b".dll", b".dylib"))
 
 
 def from_disk(name):

@@ -432,6 +432,40 @@ class Files(Folder):
             tg.save({"a": tg.tensor(1)}, self.path("b.npy"))
         self.assertEqual([n for n in os.listdir(self.folder) if not n.endswith(".npy")], [])
 
+    def test_what_is_not_there(self):
+        with self.assertRaises(FileNotFoundError) as caught:
+            tg.load(self.path())
+        self.assertEqual(caught.exception.filename, str(self.path()))
+        with self.assertRaises(IsADirectoryError):
+            tg.load(self.folder)
+
+    def test_many_write_one_path(self):
+        """Processes that save to a path, new or old: it is whole whenever it is there, and one of them made it."""
+        for end in ("x", "x.npy"):
+            text = f"""
+import sys
+from support import tg
+import os
+path = os.path.join({self.folder!r}, {end!r})
+for k in range(60):
+    tg.save(tg.tensor([float(k)] * 3000), path, overwrite=True)
+    have = tg.load(path).tolist()
+    assert len(have) == 3000 and len(set(have)) == 1
+    try:
+        tg.save(tg.tensor([1.]), os.path.join({self.folder!r}, f"{{k}}-{end}"))
+        print(k)
+    except FileExistsError:
+        pass
+"""
+            made = []
+            threads = [threading.Thread(target=lambda: made.append(run(text))) for _ in range(3)]
+            for t in threads:
+                t.start()
+            for t in threads:
+                t.join()
+            self.assertEqual([done.stderr for done in made], [""] * 3)
+            self.assertEqual(sorted(int(n) for done in made for n in done.stdout.split()), list(range(60)))
+
     def test_what_is_no_snapshot(self):
         self.path().write_bytes(b"something else")
         with self.assertRaises(ValueError):

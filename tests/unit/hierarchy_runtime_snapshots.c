@@ -2,6 +2,7 @@
 #include "memory_support.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/stat.h>
 
 typedef struct bench {
@@ -610,6 +611,47 @@ Test(snapshots, values_by_name) {
     expect_bytes(ctx, b, x, sizeof x);
     tiga_buffer_free(b);
     snprintf(command, sizeof command, "rm -r %s/deep", t.folder);
+    cr_assert_eq(system(command), 0);
+    end(&t);
+}
+
+enum { RACES = 60, RACERS = 4 };
+
+static void *put_all(void *arg) {
+    int *won = arg;
+    tiga_context *ctx = new_context();
+    float x[] = {1, 2, 3};
+    tiga_tensor_view v = vector(NULL, x, TIGA_F32, 3);
+    for (int i = 0; i < RACES; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "n%d", i);
+        tiga_status status = tiga_store_put(ctx, name, &v);
+        cr_assert(status == TIGA_OK || (status == TIGA_E_ARGUMENT && strstr(tiga_error_text(ctx), "stored already")),
+                  "%s", tiga_error_text(ctx));
+        *won += status == TIGA_OK;
+        tiga_error_clear(ctx);
+    }
+    tiga_context_free(ctx);
+    return NULL;
+}
+
+/* Whoever is first; the others are told so in the same words as those who come much later. */
+Test(snapshots, one_of_many_takes_a_name) {
+    bench t;
+    begin(&t, -1, TIGA_EVICT_ERROR);
+    char store[128], command[256];
+    snprintf(store, sizeof store, "%s/store", t.folder);
+    setenv("TIGA_STORE_DIR", store, 1);
+    pthread_t threads[RACERS];
+    int won[RACERS] = {0}, all = 0;
+    for (int i = 0; i < RACERS; i++)
+        cr_assert_eq(pthread_create(&threads[i], NULL, put_all, &won[i]), 0);
+    for (int i = 0; i < RACERS; i++) {
+        pthread_join(threads[i], NULL);
+        all += won[i];
+    }
+    cr_assert_eq(all, RACES);
+    snprintf(command, sizeof command, "rm -r %s/store", t.folder);
     cr_assert_eq(system(command), 0);
     end(&t);
 }
