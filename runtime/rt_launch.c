@@ -9,13 +9,23 @@
  * a second one did: this thread may have lost its processor meanwhile.
  *
  * Interruption is asked for between chunks, every millisecond or so between rows, and by kernels between the pieces of loops
- * that may be long. */
+ * that may be long.
+ *
+ * A kernel without a graph that needs scratch memory may begin each run of rows with a copy of a matrix (panels), so it gets
+ * PANEL_UNITS at least where there are so many. */
 #include "runtime/runtime.h"
 
 #include <stdatomic.h>
 #include <time.h>
 
-enum { ROW_COST = 4, CHUNKS_PER_THREAD = 16, SCRATCH_ALIGN = 64, FIRST_UNITS = 64, STEP_GROWTH = 16 };
+enum {
+    ROW_COST = 4,
+    CHUNKS_PER_THREAD = 16,
+    SCRATCH_ALIGN = 64,
+    FIRST_UNITS = 64,
+    PANEL_UNITS = 128,
+    STEP_GROWTH = 16
+};
 static const double LARGE_BYTES = 2e6, CHUNK_MAX_BYTES = 4e6, CHUNK_MIN_BYTES = 16e3, START_SECONDS = 20e-6,
                     STEP_SECONDS = 1e-3;
 
@@ -66,6 +76,10 @@ static double now(void) {
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
+static bool may_have_panels(const rt_launch *l) {
+    return !l->graph && l->code->scratch_bytes && l->code->rows_per_unit == 1;
+}
+
 /* A few units at a time, more when they turn out to be short: between them it may be over. */
 static void run_units(job *j, int64_t begin, int64_t end, int thread) {
     if (begin == end)
@@ -80,8 +94,9 @@ static void run_units(job *j, int64_t begin, int64_t end, int thread) {
     if (j->l->graph)
         args.graph = *j->l->graph;
     args.scratch = j->scratch ? j->scratch + thread * j->scratch_each : NULL;
-    double start = end - begin > FIRST_UNITS ? now() : 0;
-    for (int64_t n = FIRST_UNITS; begin < end;) {
+    int64_t least = may_have_panels(j->l) ? PANEL_UNITS : 1, n = least > FIRST_UNITS ? least : FIRST_UNITS;
+    double start = end - begin > n ? now() : 0;
+    while (begin < end) {
         int64_t stop = end - begin > n ? begin + n : end;
         j->fn(&args, begin, stop);
         begin = stop;
@@ -91,7 +106,7 @@ static void run_units(job *j, int64_t begin, int64_t end, int thread) {
         start = end_time;
         if (took < STEP_SECONDS)
             n *= STEP_GROWTH;
-        else if (took > 2 * STEP_SECONDS && n > 1)
+        else if (took > 2 * STEP_SECONDS && n > least)
             n /= 2;
     }
 }
@@ -158,6 +173,10 @@ static void plan_chunks(job *j, double bytes, int threads) {
     n = n < fair ? fair : n;
     if (n > most && bytes >= LARGE_BYTES)
         n = most;
+    if (may_have_panels(j->l) && n > (double)threads && n * PANEL_UNITS > (double)j->units) {
+        n = (double)(j->units / PANEL_UNITS);
+        n = n < threads ? threads : n;
+    }
     j->n_chunks = n < (double)j->units ? (int64_t)n : j->units;
     if (j->n_chunks < 1)
         j->n_chunks = 1;
