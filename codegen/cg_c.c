@@ -292,13 +292,16 @@ static void assemble(const cg_options *o, const cg_helpers *h, const cg_vectors 
     cg_raw(&w, macros);
     if (complex)
         cg_raw(&w, complex_macro);
-    if (mentions(kernels, "TIGA_SOURCE("))
+    base_str *winners = base_arena_str(arena);
+    cg_winners_text(base_str_text(kernels), winners);
+    if (winners->len || mentions(kernels, "TIGA_SOURCE("))
         cg_raw(&w, source_macro);
     if (v->prefetch)
         cg_raw(&w, prefetch_macro);
     if (mentions(kernels, "tiga_ask("))
         cg_raw(&w, pieces_macro);
     cg_blank(&w);
+    cg_raw(&w, base_str_text(winners));
     cg_raw(&w, base_str_text(helpers));
     cg_raw(&w, base_str_text(vectors));
     cg_raw(&w, vectors->len ? wide_begin : "");

@@ -137,6 +137,10 @@ void cg_sixteen(cg_loop *c, ir_id loop); /* edges and range with {lanes = 16} an
 void cg_tiles(cg_loop *c, ir_id loop);
 const cg_piece *cg_piece_at(const cg_loop *c, const cg_place *p);
 
+/* cg_winners.c: functions that give to winners; the text of what they call, when kernels mention it */
+void cg_winners(cg_loop *c);
+void cg_winners_text(const char *kernels, base_str *out);
+
 /* cg_vector.c */
 int cg_log2(int lanes);
 const char *cg_vector_type(cg_loop *c, ir_dtype t, int lanes);
@@ -164,7 +168,7 @@ const char *cg_twin_numbers(const cg_twin *t, base_arena *arena);
 
 /* cg_loop.c */
 typedef struct cg_loop_facts {
-    int walks_edges; /* 0; 1, 2 (the transposed relation): there is a NAME_rows64 too ... */
+    int walks_edges; /* 0; 1, 2 (the transposed relation), 3 (for its sources): there is a NAME_rows64 too ... */
     bool either; /* ... or only a NAME_rows_any */
     bool needs_scratch; /* there is a NAME_scratch_bytes */
 } cg_loop_facts;

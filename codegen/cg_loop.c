@@ -79,6 +79,7 @@ static cg_loop begin(const cg_loop *like, ir_func *f, int bits, base_str *body) 
     c.w = (cg_text){.out = body, .indent = 1};
     cg_analyse(&c);
     take_names(&c);
+    c.n_scratch = f->winners.known ? 0 : c.n_scratch; /* the body is not emitted */
     return c;
 }
 
@@ -108,7 +109,7 @@ static void emit_scratch_bytes(cg_loop *c, cg_text *w) {
     cg_close(w, "\n");
 }
 
-static bool walks(const cg_loop *c) { return c->uses_sources || c->uses_offsets; }
+static bool walks(const cg_loop *c) { return c->uses_sources || c->uses_offsets || c->f->winners.known; }
 
 static void emit_function(cg_loop *c, const base_str *body, cg_text *w) {
     const char *bits = c->source_bits == 64 ? "64" : c->source_bits == CG_EITHER && walks(c) ? "_any" : "32";
@@ -121,9 +122,10 @@ static void emit_function(cg_loop *c, const base_str *body, cg_text *w) {
         cg_line(w, "int64_t %s = %s;", c->ask_at, c->first_ask);
     if (w->out->len == before)
         cg_line(w, "(void)%s;", c->args);
-    if (!has_rows(c))
+    bool whole = has_rows(c) || c->f->winners.known;
+    if (!whole)
         cg_line(w, "(void)%s;", c->row_begin);
-    if (!has_rows(c))
+    if (!whole)
         cg_line(w, "(void)%s;", c->row_end);
     cg_raw(w, base_str_text(body));
     cg_close(w, "\n");
@@ -133,9 +135,14 @@ static void emit_function(cg_loop *c, const base_str *body, cg_text *w) {
 static bool emit_rows(const cg_loop *like, ir_func *f, int bits, bool wanted, cg_text *w, cg_loop_facts *facts) {
     base_str *body = base_arena_str(like->arena);
     cg_loop c = begin(like, f, bits, body);
-    cg_region(&c, &f->body);
+    if (f->winners.known)
+        cg_winners(&c);
+    else
+        cg_region(&c, &f->body);
     if (bits != 64)
-        *facts = (cg_loop_facts){.walks_edges = walks(&c) ? 1 + ir_transposed(f) : 0,
+        *facts = (cg_loop_facts){.walks_edges = f->winners.known ? 3
+                                                : walks(&c)      ? 1 + ir_transposed(f)
+                                                                 : 0,
                                  .either = bits == CG_EITHER && walks(&c),
                                  .needs_scratch = c.n_scratch > 0};
     if (!c.failed && (wanted || !facts->walks_edges))

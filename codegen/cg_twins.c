@@ -141,6 +141,8 @@ static void describe(search *s, member *to) {
     bar(f, &f->body, barred);
     base_str_addf(w.out, "%s %lld %lld %zu", f->domain ? f->domain : "", (long long)f->rows_per_unit,
                   (long long)f->team, f->n_syms);
+    const ir_winners *v = &f->winners;
+    base_str_addf(w.out, " %d %u %u %u %u", v->known, v->x, v->best, v->which, v->given);
     for (size_t i = 0; i < f->n_params; ++i) {
         base_str_addf(w.out, "\np%d", (int)f->params[i].role);
         add_type(w.out, &f->params[i].type);

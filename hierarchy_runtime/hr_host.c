@@ -220,7 +220,7 @@ static int32_t find_graph(hr_frame *f, const tiga_kernel_code *code, int32_t gra
         if (status != TIGA_OK)
             return keep(f, status);
     }
-    if (n_rows != l->graph->n_dst)
+    if (n_rows != (code->walks_edges == 3 ? l->graph->n_src : l->graph->n_dst))
         return fail_step(f, "launch of", &(tiga_instance){.name = code->name}, "its rows are not those of the graph");
     return TIGA_OK;
 }

@@ -204,6 +204,18 @@ typedef struct ir_param {
     base_span span;
 } ir_param;
 
+/* Loops over the transposed relation: the sum over the edges of a row, of what comes back to those that are the best of their
+ * row in the graph, may be computed by going through those rows instead: each knows which edge that is.  By element
+ *     sum over edges of (x == best ? given / (1 - floor(which / tie)) : 0)
+ * where which is the number of the edge in its row when it is the only one, tie / 2 when that number is not smaller, less tie
+ * for each further edge that has the best value, and -1 when there is none (no edges, NaN).  tie is a power of two so large
+ * that it never gets lost: 1 - floor(..) is how many edges have it. */
+typedef struct ir_winners {
+    bool known;
+    uint32_t x, best, which, given; /* parameters: of the row; of its sources */
+} ir_winners;
+double ir_winners_tie(ir_dtype t); /* 2^24 of f32, 2^52 of f64 */
+
 /* Two sizes of graphs that a program takes to be one: symbol `of` is written as `is`. */
 typedef struct ir_same {
     uint32_t of, is;
@@ -229,6 +241,7 @@ typedef struct ir_func {
     const char *domain; /* kernels and loops: "dst" walks or may walk edges; "src" the same on the transposed relation:
                            its rows are the graph's sources, its sources the graph's rows; "rows" has no edges */
     int64_t rows_per_unit; /* loops: 1, or IR_TOTAL_BLOCK */
+    ir_winners winners; /* loops, CPU */
     int64_t team; /* loops, CUDA schedule: threads per row, 0 = not scheduled */
     uint32_t mark; /* for the use of one pass at a time */
     ir_region body;

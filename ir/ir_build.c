@@ -280,6 +280,7 @@ ir_func *ir_func_clone(ir_module *m, const ir_func *f, const char *name) {
     c->needs_square = f->needs_square;
     c->domain = f->domain;
     c->rows_per_unit = f->rows_per_unit;
+    c->winners = f->winners;
     c->team = f->team;
     c->span = f->span;
     ir_copy_dims(m, c, f);

@@ -6,6 +6,8 @@
 
 static ir_func gone; /* where a removed function stood in the index */
 
+double ir_winners_tie(ir_dtype t) { return t == IR_F32 ? 16777216.0 : 4503599627370496.0; }
+
 static size_t hash(const char *name, ir_level level) {
     uint64_t h = base_hash_name(name, strlen(name)) + (uint64_t)level;
     return (size_t)(h ^ h >> 32);

@@ -261,6 +261,32 @@ static bool parse_same(ir_parser *p) {
     return ir_parse_need_mark(p, ')');
 }
 
+static bool parse_winner(ir_parser *p, uint32_t *out) {
+    base_span span = p->token.span;
+    const char *name = ir_parse_name(p, "a parameter");
+    for (size_t i = 0; name && i < p->f->n_params; i++)
+        if (!strcmp(p->f->params[i].name, name)) {
+            *out = (uint32_t)i;
+            return true;
+        }
+    if (name)
+        ir_parse_error(p, "E0908", span, "there is no parameter '%s'", name);
+    return false;
+}
+
+/* winners(x, best, which, given) */
+static bool parse_winners(ir_parser *p) {
+    ir_winners *w = &p->f->winners;
+    uint32_t *at[] = {&w->x, &w->best, &w->which, &w->given};
+    w->known = true;
+    if (!ir_parse_need_mark(p, '('))
+        return false;
+    for (int i = 0; i < 4; i++)
+        if ((i && !ir_parse_need_mark(p, ',')) || !parse_winner(p, at[i]))
+            return false;
+    return ir_parse_need_mark(p, ')');
+}
+
 static bool parse_flags(ir_parser *p) {
     for (;;) {
         if (take_word(p, "exported"))
@@ -269,6 +295,9 @@ static bool parse_flags(ir_parser *p) {
             p->f->needs_square = true;
         else if (take_word(p, "same")) {
             if (!parse_same(p))
+                return false;
+        } else if (take_word(p, "winners")) {
+            if (!parse_winners(p))
                 return false;
         } else if (take_word(p, "domain")) {
             if (!parse_domain(p))

@@ -203,6 +203,14 @@ static void print_flags(const ir_func *f, base_str *out) {
     }
     if (f->rows_per_unit != 1)
         base_str_addf(out, " unit = %" PRId64, f->rows_per_unit);
+    if (f->winners.known) {
+        const uint32_t at[] = {f->winners.x, f->winners.best, f->winners.which, f->winners.given};
+        for (int i = 0; i < 4; i++) {
+            base_str_add(out, i ? ", " : " winners(");
+            add_name(out, f->params[at[i]].name);
+        }
+        base_str_add(out, ")");
+    }
     if (f->team != 0)
         base_str_addf(out, " team = %" PRId64, f->team);
 }

@@ -163,6 +163,8 @@ static attr_rule attr_rule_of(ir_opcode code) {
         r.optional |= BIT(REVERSE);
     if (code == IR_COMBINE)
         r.optional |= BIT(SCAN);
+    if (code == IR_COMBINE || code == IR_SELECT)
+        r.optional |= BIT(WINNERS);
     if (code == IR_MATMUL)
         r.optional |= BIT(TURNED);
     if (code == IR_CALL)
@@ -464,6 +466,28 @@ static bool check_same(ir_check *c) {
     return true;
 }
 
+/* Four fields and one result of one type, which has axes: the first field of the row, the others of its sources. */
+static bool check_winners(ir_check *c) {
+    const ir_func *f = c->f;
+    const uint32_t at[] = {f->winners.x, f->winners.best, f->winners.which, f->winners.given};
+    if (!f->winners.known)
+        return true;
+    if (f->level != IR_LEVEL_LOOP || !ir_transposed(f) || f->n_params != 5 || f->params[4].role != IR_OUT_ROW)
+        return ir_check_fail(c, "winners are of a loop over the transposed relation with four fields and a result");
+    const ir_type *t = &f->params[4].type;
+    if ((t->dtype != IR_F32 && t->dtype != IR_F64) || t->rank == 0)
+        return ir_check_fail(c, "the result of winners is of f32 or f64 and has axes");
+    for (int i = 0; i < 4; i++) {
+        if (at[i] >= 4 || f->params[at[i]].role != (i ? IR_SRC : IR_DST) || !ir_type_equal(&f->params[at[i]].type, t))
+            return ir_check_fail(c,
+                                 "winners are a field of the row and three of its sources, of the type of the result");
+        for (int k = 0; k < i; k++)
+            if (at[k] == at[i])
+                return ir_check_fail(c, "a field of winners stands twice");
+    }
+    return true;
+}
+
 static bool check_header(ir_check *c) {
     const ir_func *f = c->f;
     bool walks = f->level == IR_LEVEL_KERNEL || f->level == IR_LEVEL_LOOP;
@@ -485,7 +509,7 @@ static bool check_header(ir_check *c) {
     for (size_t i = 0; i < f->n_results; i++)
         if (!check_result(c, &f->results[i]))
             return false;
-    return check_same(c);
+    return check_same(c) && check_winners(c);
 }
 
 static bool check_end(ir_check *c) {

@@ -163,6 +163,18 @@ static void explain_notes(explainer *x, const char *kernel, int depth) {
     }
 }
 
+/* What runs instead of the walk. */
+static void explain_winners(explainer *x, const ir_func *f, int depth) {
+    const uint32_t at[] = {f->winners.which, f->winners.given, (uint32_t)f->n_params - 1};
+    bytes b = {0};
+    add_indent(x->out, depth);
+    base_str_add(x->out, "rows of the graph, to the sources of the edges that won; rows where edges tie are walked: ");
+    add_fixed(&b, 8, "offset");
+    for (int i = 0; i < 3; i++)
+        add_part(&b, f, &f->params[at[i]].type, f->params[at[i]].name);
+    end_bytes(&b, x->out, "row");
+}
+
 static void explain_loop(explainer *x, const char *name, int depth) {
     const ir_func *f = ir_func_find(x->m, name, IR_LEVEL_LOOP);
     if (!f)
@@ -174,9 +186,12 @@ static void explain_loop(explainer *x, const char *name, int depth) {
     if (!r.seen)
         return;
     read_region(&r, &f->body, 0, 0);
-    for (size_t w = 1; w < r.n_walks; w++)
+    for (size_t w = 1; w < r.n_walks && !f->winners.known; w++)
         explain_walk(x, &r, w, depth + 1);
-    explain_rows(x, &r, depth + 1);
+    if (f->winners.known)
+        explain_winners(x, f, depth + 1);
+    else
+        explain_rows(x, &r, depth + 1);
     explain_begins(x, f, depth + 1);
     explain_notes(x, name, depth + 1);
     base_free(r.seen);

@@ -79,11 +79,13 @@ static const ir_type *widest(const ir_func *k, const ir_op *combine) {
     return t;
 }
 
-/* What one element of a reduction's state is an element of; NULL: no reduction. */
+/* What one element of a reduction's state is an element of; NULL: no reduction.  A state that knows who has the maximum
+ * counts as that maximum, whose walk it shares (lower_winners.c). */
 static const ir_type *reduced(const ir_func *k, const ir_op *op, int64_t *bytes) {
     const ir_type *t = op->code == IR_REDUCE ? &op->type : op->code == IR_COMBINE ? widest(k, op) : NULL;
-    *bytes = op->code == IR_REDUCE ? bytes_of(&op->type) : 0;
-    for (uint32_t i = 0; op->code == IR_COMBINE && i < op->n_args / 2; i++)
+    bool best = op->code == IR_COMBINE && ir_int(op, IR_ATTR_WINNERS, 0);
+    *bytes = op->code == IR_REDUCE || best ? bytes_of(t) : 0;
+    for (uint32_t i = 0; op->code == IR_COMBINE && !best && i < op->n_args / 2; i++)
         *bytes += bytes_of(&ir_at(k, op->args[i])->type);
     return t;
 }
@@ -167,7 +169,18 @@ static bool has_scan(const ir_func *k) {
     return false;
 }
 
+static bool goes_to_winners(const ir_func *k) {
+    for (size_t i = 0; ir_transposed(k) && i < k->body.n; i++) {
+        const ir_op *op = ir_at(k, k->body.ops[i]);
+        if (op->code == IR_SELECT && ir_int(op, IR_ATTR_WINNERS, 0))
+            return true;
+    }
+    return false;
+}
+
 const char *fuse_objection(const fuse_pair *x) {
+    if (goes_to_winners(x->first.kernel) || goes_to_winners(x->second.kernel))
+        return "one gives to the edges that won and looks at no others";
     if (has_scan(x->first.kernel) || has_scan(x->second.kernel))
         return "one goes from edge to edge and keeps what each meets";
     size_t results = x->second.kernel->n_results;

@@ -73,7 +73,7 @@ bool pass_grad(ir_module *m, pass_context *ctx, base_str *err) {
     size_t n = m->n_funcs; /* kernels made here stand behind */
     for (size_t i = 0; i < n; i++) {
         ir_func *f = m->funcs[i];
-        grad g = {.m = m, .f = f, .scratch = ctx->scratch, .err = err, .cache = &cache};
+        grad g = {.m = m, .f = f, .scratch = ctx->scratch, .err = err, .cache = &cache, .cuda = ctx->cuda};
         if (f->level != IR_LEVEL_PROGRAM || !has_grad(f, &f->body))
             continue;
         unify_sizes(f);

@@ -3,6 +3,7 @@
  * grad_rules.c     one operation: cotangent of the result to cotangents of the operands; kernels and programs alike
  * grad_shape.c     the same for operations that change shapes, and matmul
  * grad_reduce.c    the same for reductions over the edges of a row
+ * grad_winners.c   maximum and minimum of a field of the sources: what comes back to the edges that won
  * grad_states.c    reducers of the user: how the values of the state depend on one another
  * grad_order.c     does the order of the edges matter to them?
  * grad_join.c      one step of a reducer of the user's, as operations to be gone through backwards
@@ -26,6 +27,8 @@ typedef struct grad_sink {
     void *user;
     bool (*wanted)(void *user, ir_id v);
     void (*add)(void *user, ir_id v, const ir_op *by, ir_id value); /* `by` uses v */
+    const ir_func *(*by_winners)(void *user, ir_id reduce,
+                                 ir_id ct); /* the kernel, when its winners are given it; or NULL */
 } grad_sink;
 
 /* Elementwise operations, broadcast, newaxis, fold.  `id` is the operation, ct the cotangent of its value. */
@@ -48,6 +51,12 @@ void grad_reduce_rule(grad_sink *s, ir_id id, ir_id ct);
 /* What reaches an edge's v: an equal part of ct where the edge has `tied`, 0 elsewhere; ct times the other edges' v. */
 ir_id grad_extreme(ir_builder *b, ir_id tied, ir_id v, ir_id ct);
 ir_id grad_product(ir_builder *b, ir_id v, ir_id ct);
+
+/* ---- grad_winners.c ---- */
+/* Whether a maximum or minimum of the kernel goes back by its winners, ct being a value of the adjoint. */
+bool grad_has_winners(const ir_func *k, const ir_func *adjoint, ir_id reduce, ir_id ct);
+ir_id grad_winners(ir_builder *b, const ir_func *k, ir_id reduce, ir_id ct); /* what comes back to an edge */
+bool grad_is_winners(const ir_func *f, ir_id v);
 
 /* ---- grad_states.c ---- */
 typedef enum grad_way { GRAD_ALONE, GRAD_CHOSEN, GRAD_MIXED } grad_way;
@@ -119,7 +128,8 @@ typedef struct grad_adjoint {
 } grad_adjoint;
 
 /* wanted: [n_params], given: [n_results] has a cotangent. */
-grad_adjoint grad_adjoint_of(ir_module *m, const ir_func *k, const bool *wanted, const bool *given,
+/* winners: gradients of maxima may be given to the winners. */
+grad_adjoint grad_adjoint_of(ir_module *m, const ir_func *k, const bool *wanted, const bool *given, bool winners,
                              base_arena *scratch);
 
 /* ---- grad_split.c ---- */
@@ -145,6 +155,7 @@ typedef struct grad_kernel {
 /* The gradient of one parameter: a sum of results of the kernels; SIZE_MAX: no such part. */
 typedef struct grad_parts {
     size_t rows, turned, totals;
+    size_t winners; /* which of those kernels */
 } grad_parts;
 
 typedef struct grad_kernels {
@@ -153,6 +164,8 @@ typedef struct grad_kernels {
     uint32_t n_scan_results;
     grad_kernel rows; /* walks as the kernel does: row values the others need, and gradients per row */
     grad_kernel turned; /* walks the other way: gradients of sources, and of edges on the way */
+    grad_kernel *winners; /* the same for one source field each, given to the edges that won */
+    size_t n_winners, cap_winners;
     grad_kernel totals; /* gradients of params: sums over all rows */
     grad_parts *parts; /* [k->n_params] */
 } grad_kernels;
@@ -169,6 +182,7 @@ typedef struct grad {
     base_arena *scratch;
     base_str *err;
     grad_cached **cache; /* kernels made so far, of all programs */
+    bool cuda;
     bool again; /* what is made now is differentiated itself later on */
 } grad;
 

@@ -9,6 +9,8 @@
 
 typedef struct sweep {
     ir_builder b;
+    const ir_func *k;
+    bool winners;
     ir_id *row, *edge; /* by id of the kernel's own operations: contributions per row, per edge */
     bool *active;      /* depends on a wanted field */
     uint32_t n;        /* of them */
@@ -32,6 +34,11 @@ static void take(void *user, ir_id v, const ir_op *by, ir_id value) {
 static bool wanted(void *user, ir_id v) {
     const sweep *s = user;
     return v < s->n && s->active[v];
+}
+
+static const ir_func *by_winners(void *user, ir_id reduce, ir_id ct) {
+    const sweep *s = user;
+    return s->winners && grad_has_winners(s->k, s->b.f, reduce, ct) ? s->k : NULL;
 }
 
 /* What value i of a state comes from, of one edge or, in a scan, of the row, is active. */
@@ -149,7 +156,7 @@ static void reach_field(sweep *s, grad_adjoint *a, const ir_op *op, ir_id ct) {
 }
 
 static void sweep_back(sweep *s, grad_adjoint *a) {
-    grad_sink sink = {.b = &s->b, .user = s, .wanted = wanted, .add = take};
+    grad_sink sink = {.b = &s->b, .user = s, .wanted = wanted, .add = take, .by_winners = by_winners};
     for (size_t i = a->k->body.n; i-- > 0;) {
         ir_id id = a->k->body.ops[i];
         ir_id ct = s->active[id] ? cotangent_of(s, id) : 0;
@@ -190,7 +197,8 @@ static void declare_known(sweep *s, grad_adjoint *a) {
     }
 }
 
-grad_adjoint grad_adjoint_of(ir_module *m, const ir_func *k, const bool *want, const bool *given, base_arena *scratch) {
+grad_adjoint grad_adjoint_of(ir_module *m, const ir_func *k, const bool *want, const bool *given, bool winners,
+                             base_arena *scratch) {
     ir_func *f = ir_func_clone(m, k, base_arena_printf(scratch, "%s.adjoint", k->name));
     grad_adjoint a = {.k = k,
                       .f = f,
@@ -201,6 +209,8 @@ grad_adjoint grad_adjoint_of(ir_module *m, const ir_func *k, const bool *want, c
                .row = base_arena_new_array(scratch, ir_id, k->n_ops),
                .edge = base_arena_new_array(scratch, ir_id, k->n_ops),
                .active = base_arena_new_array(scratch, bool, k->n_ops),
+               .k = k,
+               .winners = winners,
                .n = k->n_ops,
                .scratch = scratch,
                .states = base_arena_new_array(scratch, grad_states *, k->n_ops),

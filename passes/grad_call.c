@@ -7,7 +7,7 @@
 struct grad_cached {
     grad_cached *next;
     const ir_func *k;
-    bool *want, *given;
+    bool *want, *given, winners;
     grad_kernels kernels;
 };
 
@@ -22,20 +22,24 @@ static const char *free_name(grad *g, const ir_func *k) {
     }
 }
 
+/* Who won has no derivative, and there is no kernel for it on a GPU. */
 static const grad_kernels *kernels_of(grad *g, const ir_func *k, const bool *want, const bool *given) {
+    bool winners = !g->cuda && !g->again;
     for (grad_cached *c = *g->cache; c; c = c->next)
-        if (c->k == k && !memcmp(c->want, want, k->n_params) && !memcmp(c->given, given, k->n_results))
+        if (c->k == k && c->winners == winners && !memcmp(c->want, want, k->n_params) &&
+            !memcmp(c->given, given, k->n_results))
             return &c->kernels;
     grad_cached *c = base_arena_alloc(g->scratch, sizeof *c);
     *c = (grad_cached){.next = *g->cache,
                        .k = k,
+                       .winners = winners,
                        .want = base_arena_new_array(g->scratch, bool, k->n_params + 1),
                        .given = base_arena_new_array(g->scratch, bool, k->n_results + 1)};
     base_copy(c->want, want, k->n_params);
     base_copy(c->given, given, k->n_results);
     *g->cache = c;
     const char *name = free_name(g, k);
-    grad_adjoint a = grad_adjoint_of(g->m, k, want, given, g->scratch);
+    grad_adjoint a = grad_adjoint_of(g->m, k, want, given, winners, g->scratch);
     c->kernels = grad_split(g->m, &a, name, g->scratch);
     return &c->kernels;
 }
@@ -178,11 +182,15 @@ bool grad_call(grad *g, ir_builder *b, ir_id id, const ir_id *cotangent, ir_id *
     }
     const grad_kernels *ks = kernels_of(g, k, want, given);
     emit_scans(&c, ks);
+    ir_id **winners = base_arena_new_array(g->scratch, ir_id *, ks->n_winners + 1);
     ir_id *rows = c.rows = emit(&c, &ks->rows), *turned = emit(&c, &ks->turned), *totals = emit(&c, &ks->totals);
+    for (size_t i = 0; i < ks->n_winners; i++)
+        winners[i] = emit(&c, &ks->winners[i]);
     for (size_t i = 0; i < k->n_params; i++) {
         const grad_parts *p = &ks->parts[i];
         out[i] = p->rows == SIZE_MAX ? 0 : part_of_rows(&c, i, rows[p->rows]);
         out[i] = add(b, out[i], p->turned == SIZE_MAX ? 0 : turned[p->turned]);
+        out[i] = add(b, out[i], p->winners == SIZE_MAX ? 0 : winners[p->winners][0]);
         out[i] = add(b, out[i], p->totals == SIZE_MAX ? 0 : totals[p->totals]);
     }
     return true;

@@ -80,7 +80,10 @@ void grad_reduce_rule(grad_sink *s, ir_id id, ir_id ct) {
         return;
     case IR_KIND_MIN:
     case IR_KIND_MAX:
-        s->add(s->user, op->args[0], op, grad_extreme(b, grad_op2(b, IR_EQ, op->args[0], id), op->args[0], ct));
+        if (s->by_winners && s->by_winners(s->user, id, ct))
+            s->add(s->user, op->args[0], op, grad_winners(b, s->by_winners(s->user, id, ct), id, ct));
+        else
+            s->add(s->user, op->args[0], op, grad_extreme(b, grad_op2(b, IR_EQ, op->args[0], id), op->args[0], ct));
         return;
     case IR_KIND_PROD:
         s->add(s->user, op->args[0], op, grad_product(b, op->args[0], ct));

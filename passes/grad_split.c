@@ -3,6 +3,7 @@
  *   turned   walks the transposed relation: what was the source is the row, so the gradient of a source field is a
  *            reduction; edge gradients are stored on the way.  Row values of the original are read at the other end of
  *            the edge: computed anew there when that takes no more reading than the value itself, else from an array.
+ *   winners  one for each source field whose gradient goes to the edges that won (grad_winners.c): turned too, but alone.
  *   rows     walks as the kernel did: makes those arrays, and what is per row.
  *   totals   sums over all rows what reaches a param that is not a scalar; for a scalar `rows` makes one number a row.
  *   scans    one for each scan (grad_steps.c), before all others: what it gives is read from arrays over the edges.
@@ -274,7 +275,7 @@ typedef struct chooser {
 static bool is_leaf(const chooser *c, ir_id v) {
     const ir_op *op = ir_at(adjoint(c->s), v);
     return c->s->known[v] || op->code == IR_FIELD || op->code == IR_REDUCE || op->code == IR_GET ||
-           op->code == IR_DEGREE || c->s->cut[v];
+           op->code == IR_DEGREE || c->s->cut[v] || grad_is_winners(adjoint(c->s), v);
 }
 
 static bool is_cheap(const ir_op *op) {
@@ -475,11 +476,26 @@ static ir_id sum_edges(part *p, ir_id v, const ir_type *like) {
     return id;
 }
 
+static bool has_winners(const split *s, size_t i) { return grad_is_winners(adjoint(s), s->a->field[i].src); }
+
+static void make_winners(split *s, size_t i) {
+    grad_kernel k = {0};
+    ir_id v = s->a->field[i].src;
+    const ir_type *t = &s->a->k->params[i].type;
+    part p = begin(s, &k, base_arena_printf(s->scratch, "by_winner%zu", s->out.n_winners + 1), true);
+    need(&p, v);
+    copy_needed(&p);
+    add_result(&p, gradient_name(s, i), sum_edges(&p, p.to[v], t), t, IR_ROW);
+    end(&p);
+    s->out.parts[i].winners = s->out.n_winners;
+    base_push(s->scratch, s->out.winners, s->out.n_winners, s->out.cap_winners, k);
+}
+
 static void make_turned(split *s) {
     const grad_adjoint *a = s->a;
     part p = begin(s, &s->out.turned, "by_source", true);
     for (size_t i = 0; i < a->k->n_params; i++) {
-        if (a->field[i].src)
+        if (a->field[i].src && !has_winners(s, i))
             need(&p, a->field[i].src);
         if (a->field[i].edge && s->edges_turned)
             need(&p, a->field[i].edge);
@@ -487,7 +503,7 @@ static void make_turned(split *s) {
     copy_needed(&p);
     for (size_t i = 0; i < a->k->n_params; i++) {
         const ir_param *q = &a->k->params[i];
-        if (a->field[i].src)
+        if (a->field[i].src && !has_winners(s, i))
             s->out.parts[i].turned =
                 add_result(&p, gradient_name(s, i), sum_edges(&p, p.to[a->field[i].src], &q->type), &q->type, IR_ROW);
         if (a->field[i].edge && s->edges_turned)
@@ -547,12 +563,12 @@ grad_kernels grad_split(ir_module *m, const grad_adjoint *a, const char *name, b
     ir_id *roots = base_arena_new_array(scratch, ir_id, 2 * n + 1);
     bool has_turned = false;
     for (size_t i = 0; i < n; i++) {
-        s.out.parts[i] = (grad_parts){SIZE_MAX, SIZE_MAX, SIZE_MAX};
-        has_turned |= a->field[i].src != 0;
+        s.out.parts[i] = (grad_parts){SIZE_MAX, SIZE_MAX, SIZE_MAX, SIZE_MAX};
+        has_turned |= a->field[i].src && !has_winners(&s, i);
     }
     make_scans(&s);
     s.edges_turned = has_turned && s.out.n_scans == 0;
-    for (size_t i = 0; has_turned && i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         if (a->field[i].src)
             roots[n_roots++] = a->field[i].src;
         if (a->field[i].edge && s.edges_turned)
@@ -562,6 +578,9 @@ grad_kernels grad_split(ir_module *m, const grad_adjoint *a, const char *name, b
     make_rows(&s);
     if (has_turned)
         make_turned(&s);
+    for (size_t i = 0; i < n; i++)
+        if (has_winners(&s, i))
+            make_winners(&s, i);
     make_totals(&s);
     return s.out;
 }

@@ -40,6 +40,7 @@ static void declare(lower *L) {
         p.type.space = IR_UNIFORM;
         base_push(m->arena, f->params, f->n_params, f->cap_params, p);
     }
+    f->winners = lower_winners(k);
     L->f = f;
 }
 
@@ -77,6 +78,7 @@ static bool lower_kernel(ir_module *m, ir_func *k, base_arena *scratch, base_str
         base_str_addf(err, "lower: kernel %s does not end with ret", k->name);
         return false;
     }
+    lower_share_best(m, k);
     lower_states(m, k, scratch);
     lower_init(&L, m, k, scratch);
     if (!check_results(&L, err) || !lower_analyse(&L, err))

@@ -9,6 +9,7 @@
  *   lower_item.c     one reduction or store: accumulator, start, update, result
  *   lower_combine.c  reductions with a state of the user's
  *   lower_states.c   softmax, logsumexp, var, std as such
+ *   lower_winners.c  maxima that know who has them, and what goes back to those
  *   lower_nest.c     loops over feature axes around items, walks over the edges
  *   lower_total.c    the two functions of a kernel with totals
  *
@@ -219,6 +220,10 @@ ir_id lower_combined(lower *L, ir_id get, const ir_id *idx); /* element of a sta
 
 /* ---- lower_states.c ---- */
 void lower_states(ir_module *m, ir_func *k, base_arena *scratch);
+
+/* ---- lower_winners.c ---- */
+void lower_share_best(ir_module *m, ir_func *k);
+ir_winners lower_winners(const ir_func *k); /* .known: the kernel is nothing else */
 
 /* ---- lower_nest.c ---- */
 /* Runs all items in nests by shape; `open` loops over leading axes are open already, with these indices. */

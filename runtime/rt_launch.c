@@ -4,6 +4,9 @@
  * hub does not stall its neighbours.  Threads take chunks in order.  Every unit is computed alone, so nothing depends
  * on how many threads or chunks there are.
  *
+ * A kernel that goes through all of the graph whatever its part is (walks_edges 3) gets a part for each thread, of equal
+ * numbers of units, and not more than PARTS_PER_LINE for each line of cache of a row of its results.
+ *
  * Whether threads are worth it: large launches always; a small one runs its first chunk here and is timed, and only
  * when the rest would take longer than starting threads does, they get it.  A chunk that took long is not believed before
  * a second one did: this thread may have lost its processor meanwhile.
@@ -22,6 +25,8 @@ enum {
     ROW_COST = 4,
     CHUNKS_PER_THREAD = 16,
     SCRATCH_ALIGN = 64,
+    LINE = 64,
+    PARTS_PER_LINE = 8,
     FIRST_UNITS = 64,
     PANEL_UNITS = 128,
     STEP_GROWTH = 16
@@ -46,10 +51,14 @@ static inline int64_t cost_before(const job *j, int64_t u) {
     return (j->l->graph ? j->l->graph->offsets[row] : 0) + ROW_COST * row;
 }
 
+static bool takes_all(const job *j) { return j->l->code->walks_edges == 3; }
+
 /* First unit of chunk k: the smallest u with cost_before(u) >= total * k / n_chunks. */
 static int64_t chunk_begin(const job *j, int64_t k) {
     if (k <= 0 || k >= j->n_chunks)
         return k <= 0 ? 0 : j->units;
+    if (takes_all(j))
+        return (int64_t)((__int128)j->units * k / j->n_chunks);
     int64_t want = (int64_t)((__int128)j->total_cost * k / j->n_chunks), low = 0, high = j->units;
     while (low < high) {
         int64_t mid = low + (high - low) / 2;
@@ -94,6 +103,10 @@ static void run_units(job *j, int64_t begin, int64_t end, int thread) {
     if (j->l->graph)
         args.graph = *j->l->graph;
     args.scratch = j->scratch ? j->scratch + thread * j->scratch_each : NULL;
+    if (takes_all(j)) { /* it asks by itself */
+        j->fn(&args, begin, end);
+        return;
+    }
     int64_t least = may_have_panels(j->l) ? PANEL_UNITS : 1, n = least > FIRST_UNITS ? least : FIRST_UNITS;
     double start = end - begin > n ? now() : 0;
     while (begin < end) {
@@ -167,6 +180,11 @@ static bool run_chunks(tiga_context *ctx, job *j, double bytes, int threads) {
     return rt_parallel_for(ctx, threads, j->n_chunks - j->first, chunk_task, j);
 }
 
+static void plan_parts(job *j, double bytes, int threads) {
+    int64_t most = (1 + j->l->output_bytes / j->l->n_rows / LINE) * PARTS_PER_LINE;
+    j->n_chunks = bytes < LARGE_BYTES ? 1 : threads < most ? threads : most;
+}
+
 static void plan_chunks(job *j, double bytes, int threads) {
     double n = bytes / CHUNK_MAX_BYTES, most = bytes / CHUNK_MIN_BYTES;
     double fair = threads > 1 ? (double)threads * CHUNKS_PER_THREAD : 1;
@@ -193,7 +211,10 @@ tiga_status rt_launch_run(tiga_context *ctx, const rt_launch *l) {
     j.total_cost = (l->graph ? l->graph->n_edges : 0) + ROW_COST * l->n_rows;
     double bytes = (double)j.total_cost * (8 + (double)l->output_bytes / (double)l->n_rows);
     int threads = ctx->threads < j.units ? ctx->threads : (int)j.units;
-    plan_chunks(&j, bytes, threads);
+    if (takes_all(&j))
+        plan_parts(&j, bytes, threads);
+    else
+        plan_chunks(&j, bytes, threads);
     tiga_status status = take_scratch(ctx, &j, &threads);
     if (status != TIGA_OK)
         return status;

@@ -112,7 +112,9 @@ typedef struct tiga_kernel_code {
     tiga_rows_fn rows64; /* 64-bit sources; NULL when the kernel walks no edges */
     int64_t (*scratch_bytes)(const int64_t *dims); /* NULL: none */
     int64_t rows_per_unit;
-    int32_t walks_edges; /* 0; 1: the graph by destination; 2: by source, the transposed relation */
+    /* 0; 1: the graph by destination; 2: by source, the transposed relation; 3: the graph by destination, from which
+     * each source takes what is its own: its domain is the sources, and every call goes through all of the graph */
+    int32_t walks_edges;
     int32_t n_buffers, n_outputs, n_dims; /* outputs are the last n_outputs buffers */
     const double *numbers; /* constants in which kernels of one body differ; NULL: none */
 } tiga_kernel_code;

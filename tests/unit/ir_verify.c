@@ -19,6 +19,24 @@ static void check_all(const wrong *list, size_t n) {
 }
 #define CHECK(list) check_all(list, sizeof list / sizeof *list)
 
+/* ---- winners ---- */
+#define LOOP_W(x, best, type, rest)                                                                                    \
+    "module m\nloop @k[F](dst x: " type ", src m: f32[F], src w: f32[F], src c: f32[F], " rest ") domain = src "       \
+    "winners(" x ", " best ", w, c) {\nrows {\n%1 = arg {index = 0} : i64\n}\n}"
+
+Test(verify, winners) {
+    const wrong list[] = {
+        {LOOP_W("x", "m", "f32[F]", "outrow d: f32[F]"), NULL},
+        {LOOP_W("m", "x", "f32[F]", "outrow d: f32[F]"), "a field of the row and three of its sources"},
+        {LOOP_W("x", "w", "f32[F]", "outrow d: f32[F]"), "a field of winners stands twice"},
+        {LOOP_W("x", "m", "f64[F]", "outrow d: f32[F]"), "of the type of the result"},
+        {LOOP_W("x", "m", "f32[F]", "outrow d: f32"), "is of f32 or f64 and has axes"},
+        {LOOP_W("x", "m", "f32[F]", "outedge d: f32[F]"), "with four fields and a result"},
+        {LOOP_W("x", "m", "f32[F]", "outrow d: f32[F], outrow e: f32[F]"), "with four fields and a result"},
+    };
+    CHECK(list);
+}
+
 /* ---- combine ---- */
 #define KERNEL_C(start, attrs, space, rest)                                                                            \
     "module m\nkernel @k(src x: f32, dst s: f32) -> (o: edge f32) {\n"                                                 \
