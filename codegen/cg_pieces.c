@@ -3,7 +3,7 @@
  *
  * Every place that asks takes time to compile, so only these do: walks, but for those that do little and pass 10^9
  * edges a second; and, outside of walks, loops over features with loops inside that may be long, or with functions that
- * take long.  Where bodies are so many that they serve columns of 32 and 64 bits, none does.  Between rows the runtime asks.
+ * take long; and what goes through tiles when it is long for certain.  Between rows the runtime asks.
  *
  * A piece is about a million operations, less than a millisecond; where sizes are known at run time only, so is the number
  * of steps.  A loop that is known to be shorter stays whole. */
@@ -13,6 +13,7 @@
 
 enum {
     WORK_PER_PIECE = 1 << 20,
+    LONG_WORK = 1 << 24,
     MOST_STEPS = 1 << 16,
     LITTLE_WORK = 256,
     USUAL_DEGREE = 16,
@@ -96,12 +97,14 @@ static bool inside_of_pieces(const cg_loop *c, ir_id id) {
     return false;
 }
 
-static bool may_take_long(const ir_op *loop, const amount *work, int64_t width) {
+static bool may_take_long(cg_loop *c, const ir_op *loop, const amount *work, int64_t width) {
     if (loop->code == IR_ROWS)
         return false;
     if (loop->code == IR_EDGES)
         return width == 1 || work->text || work->value >= LITTLE_WORK;
-    return work->text || (loop->code != IR_TILES && work->value >= (double)(width * MATH_WORK));
+    if (loop->code == IR_TILES && !work->text)
+        return steps_of(c, loop).value * work->value >= LONG_WORK;
+    return work->text || work->value >= (double)(width * MATH_WORK);
 }
 
 /* Whether a loop is known to have no more than `most` steps. */
@@ -127,10 +130,10 @@ static const char *steps_name(cg_loop *c, const char *work) {
 
 const char *cg_piece_steps(cg_loop *c, ir_id id, int64_t width) {
     const ir_op *loop = ir_at(c->f, id);
-    if (c->source_bits == CG_EITHER || inside_of_pieces(c, id))
+    if (inside_of_pieces(c, id))
         return NULL;
     amount work = times(c, work_of(c, loop->region), (amount){.value = (double)width});
-    if (!may_take_long(loop, &work, width))
+    if (!may_take_long(c, loop, &work, width))
         return NULL;
     if (work.text)
         return steps_name(c, work.text);

@@ -70,6 +70,11 @@ kernel features[F](dst x: f64[F], dst y: f64) -> f64[F] {{ return {deep("dst.x")
 kernel total[F](dst x: f64[F], dst y: f64) -> f64 {{ return sum({deep("dst.x")}) }}
 kernel weights[A, B](src x: f32[A], param w: f32[A, B]) -> f32[B] {{ return reduce max(src.x @ w) }}
 ''')
+others = "".join(f"kernel other{n}[F](src x: f64[F]) -> f64[F] {{ return reduce sum({'abs(' * n}src.x{')' * n}) }}\\n" for n in range(60))
+crowd = tg.compile(f'''{others}
+kernel edges[F](src x: f64[F], dst y: f64) -> f64[F] {{ return reduce sum({deep("src.x")}) }}
+kernel scalars(src x: f64, dst y: f64) -> f64 {{ return reduce sum({deep("src.x")}) }}
+''')
 def one_row(edges): return tg.Graph.from_csr([0, edges], array("i", [0]) * edges, copy=True)
 def matrix(kind, rows, columns): return memoryview(array(kind, [1]) * (rows * columns)).cast("B").cast(kind, (rows, columns))
 many, y = one_row(1 << 24), array("d", [1])
@@ -79,6 +84,7 @@ wide = matrix("d", 1, 1 << 24)
 calls += [lambda: t.features(one_row(0), x=wide, y=y), lambda: t.total(one_row(0), x=wide, y=y)]
 full = matrix("f", 2048, 2048)
 calls += [lambda: t.weights(one_row(1024), x=matrix("f", 1, 2048), w=full)]
+calls += [lambda: crowd.edges(many, x=matrix("d", 1, 114), y=y), lambda: crowd.scalars(many, x=array("d", [1]), y=y)]
 for k, call in enumerate(calls):
     late = []
     for _ in range(3):
@@ -92,7 +98,7 @@ for k, call in enumerate(calls):
     print(k, min(late) < 0.2 * patience() or late)
 print(list(t.scalars(one_row(3), x=array("d", [1]), y=y)))
 """)
-        self.assertEqual(out, "".join(f"{k} True\n" for k in range(7)) + "[3.0]\n", err)
+        self.assertEqual(out, "".join(f"{k} True\n" for k in range(9)) + "[3.0]\n", err)
 
     def test_no_signal_is_lost(self):
         """However soon or late a signal comes, before, in or after a call, its handler raises once."""
