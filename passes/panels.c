@@ -240,7 +240,7 @@ static bool find(panels *p, ir_opcode code, const ir_region *r, size_t *found) {
 
 static bool fits(panels *p) {
     p->top = &p->f->body;
-    if (ir_walks(p->f) || p->f->rows_per_unit != 1 || !find(p, IR_ROWS, p->top, &p->rows_at))
+    if (p->f->rows_per_unit != 1 || !find(p, IR_ROWS, p->top, &p->rows_at))
         return false;
     const ir_op *rows = at(p, p->top->ops[p->rows_at]);
     p->in_rows = rows->region;
