@@ -41,34 +41,6 @@ typedef struct panels {
 
 static ir_op *at(const panels *p, ir_id id) { return ir_at(p->f, id); }
 
-static ir_id put(panels *p, ir_region *r, ir_opcode code, ir_type type, const ir_id *args, size_t n) {
-    ir_id id = ir_op_new(p->m, p->f, code, type, args, n);
-    if (ir_op_describe(code)->cls == IR_CLASS_LOOP)
-        at(p, id)->region = ir_region_new(p->m);
-    ir_append(p->m, r, id);
-    return id;
-}
-
-static ir_id put_arg(panels *p, ir_region *r, int64_t index) {
-    ir_id id = put(p, r, IR_ARG, ir_scalar(IR_I64), NULL, 0);
-    ir_set_int(p->m, at(p, id), IR_ATTR_INDEX, index);
-    return id;
-}
-
-static ir_id put_number(panels *p, ir_region *r, int64_t v) {
-    ir_id id = put(p, r, IR_CONST, ir_scalar(IR_I64), NULL, 0);
-    ir_set_value(p->m, at(p, id), (ir_scalar_value){.i = v});
-    return id;
-}
-
-static ir_id put_size(panels *p, ir_region *r, ir_dim d) {
-    if (!ir_dim_is_sym(d))
-        return put_number(p, r, d);
-    ir_id id = put(p, r, IR_DIMSIZE, ir_scalar(IR_I64), NULL, 0);
-    ir_set_int(p->m, at(p, id), IR_ATTR_DIM, d);
-    return id;
-}
-
 /* ---- is it such a function? ---- */
 static ir_id lane_arg(const panels *p, const ir_op *lanes, int64_t index) {
     for (size_t i = 0; i < lanes->region->n; i++) {
@@ -310,31 +282,31 @@ static const ir_type *type_of_panel(const panels *p, const panel *x) {
 static void declare_panel(panels *p, panel *x, ir_region *r) {
     const ir_type *t = type_of_panel(p, x);
     ir_type type = {.dtype = t->dtype, .rank = 2, .dim = {t->dim[!x->lane_axis], p->lanes}};
-    x->var = put(p, r, IR_VAR, type, NULL, 0);
+    x->var = pass_put(p->m, p->f, r, IR_VAR, type, NULL, 0);
     ir_set_word(p->m, at(p, x->var), IR_ATTR_NAME, "panel");
 }
 
 /* panel[k, l] = matrix[k, begin + l], or [begin + l, k]; 0 in the lanes that the matrix does not reach. */
 static void fill_panel(panels *p, const panel *x, ir_region *r, ir_id full, ir_id zero) {
     const ir_type *t = type_of_panel(p, x);
-    ir_id n = put_size(p, r, t->dim[!x->lane_axis]);
-    ir_id loop = put(p, r, IR_LOOP, (ir_type){.dtype = IR_NONE}, &n, 1);
+    ir_id n = pass_put_size(p->m, p->f, r, t->dim[!x->lane_axis]);
+    ir_id loop = pass_put(p->m, p->f, r, IR_LOOP, (ir_type){.dtype = IR_NONE}, &n, 1);
     ir_region *in = at(p, loop)->region;
-    ir_id k = put_arg(p, in, 0);
+    ir_id k = pass_put_arg(p->m, p->f, in, 0);
     for (int copy = 0; copy < 2; copy++) {
         ir_id args[2] = {copy ? p->width : full, p->begin}, index[3] = {x->place};
-        ir_id lanes = put(p, in, IR_LANES, (ir_type){.dtype = IR_NONE}, args, copy ? 2 : 1);
+        ir_id lanes = pass_put(p->m, p->f, in, IR_LANES, (ir_type){.dtype = IR_NONE}, args, copy ? 2 : 1);
         ir_region *body = at(p, lanes)->region;
-        ir_id column = put_arg(p, body, 0), lane = put_arg(p, body, 1), value = zero;
+        ir_id column = pass_put_arg(p->m, p->f, body, 0), lane = pass_put_arg(p->m, p->f, body, 1), value = zero;
         index[1 + x->lane_axis] = column;
         index[1 + !x->lane_axis] = k;
         if (copy && x->place)
-            value = put(p, body, IR_READ, ir_scalar(t->dtype), index, 3);
+            value = pass_put(p->m, p->f, body, IR_READ, ir_scalar(t->dtype), index, 3);
         else if (copy)
-            value = put(p, body, IR_LOAD, ir_scalar(t->dtype), index + 1, 2);
+            value = pass_put(p->m, p->f, body, IR_LOAD, ir_scalar(t->dtype), index + 1, 2);
         if (copy && !x->place)
             ir_set_int(p->m, at(p, value), IR_ATTR_FIELD, x->field);
-        put(p, body, IR_SET, (ir_type){.dtype = IR_NONE}, (ir_id[]){x->var, k, lane, value}, 4);
+        pass_put(p->m, p->f, body, IR_SET, (ir_type){.dtype = IR_NONE}, (ir_id[]){x->var, k, lane, value}, 4);
     }
 }
 
@@ -353,7 +325,7 @@ static ir_id copy_op(panels *p, ir_id id, const ir_id *map, ir_region *to) {
     BASE_CHECK(n <= 8);
     for (uint32_t i = 0; i < n; i++)
         args[i] = map[from->args[i]] ? map[from->args[i]] : from->args[i];
-    ir_id copy = put(p, to, from->code, from->type, args, n);
+    ir_id copy = pass_put(p->m, p->f, to, from->code, from->type, args, n);
     ir_copy_attrs(p->m, at(p, id), at(p, copy));
     at(p, copy)->span = at(p, id)->span;
     return copy;
@@ -374,13 +346,13 @@ static void side_by_side(panels *p, const ir_region *from, ir_region *to, int n_
 }
 
 static void put_rows(panels *p, const ir_region *one, ir_region *r, int n_rows) {
-    ir_id rows = put(p, r, IR_ROWS, (ir_type){.dtype = IR_NONE}, NULL, 0);
+    ir_id rows = pass_put(p->m, p->f, r, IR_ROWS, (ir_type){.dtype = IR_NONE}, NULL, 0);
     ir_set_int(p->m, at(p, rows), n_rows > 1 ? IR_ATTR_STEP : IR_ATTR_REST, ROWS_AT_ONCE);
     ir_region *body = at(p, rows)->region;
     for (int j = 0; j < n_rows; j++)
         memset(p->map[j], 0, p->f->n_ops * sizeof *p->map[j]);
     for (int j = 0; j < n_rows; j++)
-        p->map[j][p->row] = put_arg(p, body, j);
+        p->map[j][p->row] = pass_put_arg(p->m, p->f, body, j);
     side_by_side(p, one, body, n_rows);
 }
 
@@ -414,13 +386,13 @@ static void turn_around(panels *p) {
     ir_dtype t = at(p, p->product)->type.dtype;
     p->lanes = VECTOR_BYTES / (int64_t)(ir_dtype_bytes(t) < 4 ? 4 : ir_dtype_bytes(t));
     ir_erase(p->top, p->rows_at);
-    ir_id full = put_number(p, p->top, p->lanes);
+    ir_id full = pass_put_number(p->m, p->f, p->top, p->lanes);
     for (size_t i = 0; i < p->n; i++)
         declare_panel(p, &p->list[i], p->top);
     ir_id zero[MOST_PANELS];
     for (size_t i = 0; i < p->n; i++) {
         ir_dtype of = type_of_panel(p, &p->list[i])->dtype;
-        zero[i] = put(p, p->top, IR_CONST, ir_scalar(of), NULL, 0);
+        zero[i] = pass_put(p->m, p->f, p->top, IR_CONST, ir_scalar(of), NULL, 0);
         ir_set_value(p->m, at(p, zero[i]), (ir_scalar_value){.i = 0});
     }
     ir_region *one = one_row(p, full), *in = at(p, tiles_id)->region;

@@ -26,6 +26,34 @@ bool pass_each_func(ir_module *m, unsigned levels, pass_func_fn *fn, pass_contex
     return true;
 }
 
+ir_id pass_put(ir_module *m, ir_func *f, ir_region *r, ir_opcode code, ir_type type, const ir_id *args, size_t n) {
+    ir_id id = ir_op_new(m, f, code, type, args, n);
+    if (ir_op_describe(code)->cls == IR_CLASS_LOOP)
+        ir_at(f, id)->region = ir_region_new(m);
+    ir_append(m, r, id);
+    return id;
+}
+
+ir_id pass_put_arg(ir_module *m, ir_func *f, ir_region *r, int64_t index) {
+    ir_id id = pass_put(m, f, r, IR_ARG, ir_scalar(IR_I64), NULL, 0);
+    ir_set_int(m, ir_at(f, id), IR_ATTR_INDEX, index);
+    return id;
+}
+
+ir_id pass_put_number(ir_module *m, ir_func *f, ir_region *r, int64_t v) {
+    ir_id id = pass_put(m, f, r, IR_CONST, ir_scalar(IR_I64), NULL, 0);
+    ir_set_value(m, ir_at(f, id), (ir_scalar_value){.i = v});
+    return id;
+}
+
+ir_id pass_put_size(ir_module *m, ir_func *f, ir_region *r, ir_dim d) {
+    if (!ir_dim_is_sym(d))
+        return pass_put_number(m, f, r, d);
+    ir_id id = pass_put(m, f, r, IR_DIMSIZE, ir_scalar(IR_I64), NULL, 0);
+    ir_set_int(m, ir_at(f, id), IR_ATTR_DIM, d);
+    return id;
+}
+
 void pass_sweep(ir_func *f, ir_region *r, const bool *keep) {
     size_t n = 0;
     for (size_t i = 0; i < r->n; i++) {

@@ -18,6 +18,13 @@ typedef bool pass_func_fn(ir_module *m, ir_func *f, pass_context *ctx, base_str 
 bool pass_each_func(ir_module *m, unsigned levels, pass_func_fn *fn, pass_context *ctx, base_str *err);
 #define PASS_ALL_LEVELS 15u
 
+/* A new operation at the end of a region, with a region of its own when it is a loop; arguments of a loop, sizes and whole
+ * numbers as operands. */
+ir_id pass_put(ir_module *m, ir_func *f, ir_region *r, ir_opcode code, ir_type type, const ir_id *args, size_t n);
+ir_id pass_put_arg(ir_module *m, ir_func *f, ir_region *r, int64_t index);
+ir_id pass_put_number(ir_module *m, ir_func *f, ir_region *r, int64_t v);
+ir_id pass_put_size(ir_module *m, ir_func *f, ir_region *r, ir_dim d);
+
 /* Keeps the operations of a region, and of the regions in it, for which keep[id] is set. */
 void pass_sweep(ir_func *f, ir_region *r, const bool *keep);
 

@@ -86,40 +86,17 @@ static void read_turned(turn *t, const ir_region *r) {
 }
 
 /* ---- the copy ---- */
-static ir_id put(turn *t, ir_region *r, ir_opcode code, ir_type type, const ir_id *args, size_t n) {
-    ir_id id = ir_op_new(t->m, t->f, code, type, args, n);
-    if (ir_op_describe(code)->cls == IR_CLASS_LOOP)
-        at(t, id)->region = ir_region_new(t->m);
-    ir_append(t->m, r, id);
-    return id;
-}
-
-static ir_id put_arg(turn *t, ir_region *r, int64_t index) {
-    ir_id id = put(t, r, IR_ARG, ir_scalar(IR_I64), NULL, 0);
-    ir_set_int(t->m, at(t, id), IR_ATTR_INDEX, index);
-    return id;
-}
-
-static ir_id put_size(turn *t, ir_region *r, ir_dim d) {
-    ir_id id = put(t, r, ir_dim_is_sym(d) ? IR_DIMSIZE : IR_CONST, ir_scalar(IR_I64), NULL, 0);
-    if (ir_dim_is_sym(d))
-        ir_set_int(t->m, at(t, id), IR_ATTR_DIM, d);
-    else
-        ir_set_value(t->m, at(t, id), (ir_scalar_value){.i = d});
-    return id;
-}
-
 static void fill(turn *t, const turned *x, ir_region *r) {
     const ir_type *type = &t->f->params[x->field].type, none = {.dtype = IR_NONE};
-    ir_id n = put_size(t, r, type->dim[1]), lanes = put_size(t, r, type->dim[0]);
+    ir_id n = pass_put_size(t->m, t->f, r, type->dim[1]), lanes = pass_put_size(t->m, t->f, r, type->dim[0]);
     ir_append(t->m, r, x->var);
-    ir_region *rows = at(t, put(t, r, IR_LOOP, none, &n, 1))->region;
-    ir_id k = put_arg(t, rows, 0);
-    ir_region *body = at(t, put(t, rows, IR_LANES, none, &lanes, 1))->region;
-    ir_id f = put_arg(t, body, 0), l = put_arg(t, body, 1);
-    ir_id value = put(t, body, IR_LOAD, ir_scalar(type->dtype), (ir_id[]){f, k}, 2);
+    ir_region *rows = at(t, pass_put(t->m, t->f, r, IR_LOOP, none, &n, 1))->region;
+    ir_id k = pass_put_arg(t->m, t->f, rows, 0);
+    ir_region *body = at(t, pass_put(t->m, t->f, rows, IR_LANES, none, &lanes, 1))->region;
+    ir_id f = pass_put_arg(t->m, t->f, body, 0), l = pass_put_arg(t->m, t->f, body, 1);
+    ir_id value = pass_put(t->m, t->f, body, IR_LOAD, ir_scalar(type->dtype), (ir_id[]){f, k}, 2);
     ir_set_int(t->m, at(t, value), IR_ATTR_FIELD, x->field);
-    put(t, body, IR_SET, none, (ir_id[]){x->var, k, l, value}, 4);
+    pass_put(t->m, t->f, body, IR_SET, none, (ir_id[]){x->var, k, l, value}, 4);
 }
 
 /* Rows at the top of the function only: in tiles there, everything that is read often is in panels. */

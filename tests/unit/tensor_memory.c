@@ -4,7 +4,6 @@
 #include "base/base.h"
 #include "tiga/jit.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -16,18 +15,13 @@ static char folder[64];
 
 static void begin(void) {
     *h = home_new(0, 1);
-    strcpy(folder, "/var/tmp/tiga-test-XXXXXX");
-    cr_assert(mkdtemp(folder) != NULL);
+    folder_new(folder);
 }
 
 static void done(void) {
     cr_assert_eq(tiga_tensors_get_counters(h->ts).live_bytes, 0);
     home_free(h);
-    DIR *d = opendir(folder);
-    for (struct dirent *e; (e = readdir(d));)
-        unlinkat(dirfd(d), e->d_name, 0);
-    closedir(d);
-    rmdir(folder);
+    folder_free(folder);
 }
 TestSuite(tensor_memory, .init = begin, .fini = done, .timeout = 240);
 

@@ -5,8 +5,11 @@
 #include "tiga/tensor.h"
 
 #include <criterion/criterion.h>
+#include <dirent.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct home {
     tiga_context *ctx;
@@ -33,6 +36,21 @@ static inline void home_free(home *h) {
     tiga_tensors_free(h->ts);
     tiga_cache_free(h->cache);
     tiga_context_free(h->ctx);
+}
+
+/* A new folder, its name in folder[64]. */
+static inline void folder_new(char *folder) {
+    strcpy(folder, "/var/tmp/tiga-test-XXXXXX");
+    cr_assert(mkdtemp(folder) != NULL);
+}
+
+/* With the files in it. */
+static inline void folder_free(const char *folder) {
+    DIR *d = opendir(folder);
+    for (struct dirent *e; (e = readdir(d));)
+        unlinkat(dirfd(d), e->d_name, 0);
+    closedir(d);
+    rmdir(folder);
 }
 
 #define OK(call)                                                                                                       \
