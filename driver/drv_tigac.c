@@ -328,6 +328,11 @@ static bool choose_output(invocation *v) {
         base_str_addf(&v->err, "reading standard input, so -o FILE is needed for '%s'", tigac_output_name(v->kind));
         return false;
     }
+    const char *ending = v->output ? ending_of(v->output) : "";
+    if (is_text(v->kind) && (!strcmp(ending, ".so") || !strcmp(ending, ".o") || !strcmp(ending, ".cubin"))) {
+        base_str_addf(&v->err, "'%s' would hold a text, of --emit=%s", v->output, tigac_output_name(v->kind));
+        return false;
+    }
     bool cubin = !strcmp(v->o.target, "cuda");
     if (!v->output)
         v->output = with_ending(v, base_name(v->input), v->kind == TIGAC_SO ? ".so" : cubin ? ".cubin" : ".o");

@@ -84,7 +84,7 @@ sys.exit(status)
         self.ok(TIGAC, "m.tg", "-o", "a.so", "--cache")
         self.assertEqual(((self.dir / "a.so").read_bytes(), (self.dir / "a.h").read_bytes()), made)
         self.assertEqual(entries(), 1)
-        for n, more in enumerate([["-O1"], ["-D", "F=3"], ["--emit=c"], ["-o", "b.so"], ["--cpu=x86-64"]], 2):
+        for n, more in enumerate([["-O1"], ["-D", "F=3"], ["--emit=c", "-o", "a.c"], ["-o", "b.so"], ["--cpu=x86-64"]], 2):
             self.ok(TIGAC, "m.tg", "-o", "a.so", "--cache", *more)
             self.assertEqual(entries(), n, more)
         text = self.ok(TIGAC, "m.tg", "--emit=c")
@@ -270,6 +270,8 @@ sys.exit(status)
     def test_explain_plan(self):
         text = self.ok(TIGAC, SOURCE / "examples/pagerank.tg", "--explain-plan")
         self.assertEqual(text, self.ok(TIGAC, SOURCE / "examples/pagerank.tg", "--emit=plan"))
+        for option, output in [("--explain-plan", "m.so"), ("--emit=c", "m.o"), ("--emit=cuda", "m.cubin")]:
+            self.fails(2, TIGAC, SOURCE / "examples/pagerank.tg", option, "-o", output, says="would hold a text")
         program = text[text.index("program pagerank"):]
         for words in ["walk: 8 bytes per edge: 4 (column) + 4 (x)", "made of neighbour_sum", "made of pagerank.4, on its rows",
                       "not fused with pagerank.2: the walk would gather more bytes per edge than it does now"]:
