@@ -8,6 +8,7 @@ A long call must let signal handlers run (Ctrl-C).  With the extension the libra
 the calling thread, whether a handler raised.  Without it, calls of the main thread run on a helper thread while the main
 thread waits for it, which Python interrupts by itself.
 """
+import _thread
 import ctypes as C
 import os
 import queue
@@ -83,7 +84,8 @@ class _Worker:
 
     def __init__(self):
         self.jobs = queue.SimpleQueue()
-        threading.Thread(target=self._loop, daemon=True, name="tiga").start()
+        # threading's own start() waits in Python, where a handler that raises breaks its locks
+        _thread.start_new_thread(self._loop, ())
 
     def _loop(self):
         while True:

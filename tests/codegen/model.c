@@ -251,9 +251,6 @@ static __attribute__((noinline, cold))
 #define TIGA_RARELY(condition) (condition)
 static
 #endif
-#if defined(__clang__) && defined(__x86_64__)
-__attribute__((preserve_all)) /* what a walk has in registers stays there */
-#endif
 /* Between two pieces: -1 when the caller does not want the result any more, else where the next one ends. */
 int64_t tiga_ask(const tiga_launch_args *args, int64_t at, int64_t end, int64_t steps) {
     if (args->give_up && args->give_up(args->user)) return -1;
