@@ -92,15 +92,6 @@ static bool needs_what_stays(const merge *s, const effects *e) {
 }
 
 /* ---- elements of the iteration's own ---- */
-static ir_id loop_arg(const ir_func *f, const ir_op *loop, int64_t index) {
-    for (size_t i = 0; i < loop->region->n; i++) {
-        const ir_op *op = ir_at(f, loop->region->ops[i]);
-        if (op->code == IR_ARG && ir_int(op, IR_ATTR_INDEX, 0) == index)
-            return loop->region->ops[i];
-    }
-    return 0;
-}
-
 /* Bits of the index positions of `place` that are argument `index` of the loop in every access inside it. */
 static unsigned own_positions(const ir_func *f, const ir_region *r, ir_id place, ir_id own) {
     unsigned mask = ~0u;
@@ -122,8 +113,8 @@ static unsigned own_positions(const ir_func *f, const ir_region *r, ir_id place,
 
 static bool touches_own_elements(const merge *s, const ir_op *a, const ir_op *b, ir_id place) {
     for (int64_t index = 0; index < (a->code == IR_LANES ? 2 : 1); index++)
-        if (own_positions(s->f, a->region, place, loop_arg(s->f, a, index)) &
-            own_positions(s->f, b->region, place, loop_arg(s->f, b, index)))
+        if (own_positions(s->f, a->region, place, pass_loop_arg(s->f, a, index)) &
+            own_positions(s->f, b->region, place, pass_loop_arg(s->f, b, index)))
             return true;
     return false;
 }
@@ -174,7 +165,7 @@ static void join(merge *s, ir_id first, ir_id second) {
     for (size_t i = 0; i < b->region->n; i++) {
         const ir_op *op = ir_at(s->f, b->region->ops[i]);
         if (op->code == IR_ARG)
-            s->map[b->region->ops[i]] = loop_arg(s->f, a, ir_int(op, IR_ATTR_INDEX, 0));
+            s->map[b->region->ops[i]] = pass_loop_arg(s->f, a, ir_int(op, IR_ATTR_INDEX, 0));
     }
     map_args(s, b->region);
     for (size_t i = 0; i < b->region->n; i++)

@@ -42,14 +42,7 @@ typedef struct panels {
 static ir_op *at(const panels *p, ir_id id) { return ir_at(p->f, id); }
 
 /* ---- is it such a function? ---- */
-static ir_id lane_arg(const panels *p, const ir_op *lanes, int64_t index) {
-    for (size_t i = 0; i < lanes->region->n; i++) {
-        const ir_op *op = at(p, lanes->region->ops[i]);
-        if (op->code == IR_ARG && ir_int(op, IR_ATTR_INDEX, 0) == index)
-            return lanes->region->ops[i];
-    }
-    return 0;
-}
+static ir_id lane_arg(const panels *p, const ir_op *lanes, int64_t index) { return pass_loop_arg(p->f, lanes, index); }
 
 /* An element of a matrix that the whole launch reads: type and what it is indexed by, or NULL. */
 static const ir_type *matrix_of(const panels *p, const ir_op *op, panel *out) {
@@ -210,9 +203,19 @@ static bool find(panels *p, ir_opcode code, const ir_region *r, size_t *found) {
     return n == 1;
 }
 
+/* Its launch is one of the graph, which is cut by edges: runs may be of one row. */
+static bool has_degree(const panels *p, const ir_region *r) {
+    for (size_t i = 0; i < r->n; i++) {
+        const ir_op *op = at(p, r->ops[i]);
+        if (op->code == IR_DEGREE || (op->region && has_degree(p, op->region)))
+            return true;
+    }
+    return false;
+}
+
 static bool fits(panels *p) {
     p->top = &p->f->body;
-    if (p->f->rows_per_unit != 1 || !find(p, IR_ROWS, p->top, &p->rows_at))
+    if (p->f->rows_per_unit != 1 || has_degree(p, p->top) || !find(p, IR_ROWS, p->top, &p->rows_at))
         return false;
     const ir_op *rows = at(p, p->top->ops[p->rows_at]);
     p->in_rows = rows->region;

@@ -54,6 +54,15 @@ ir_id pass_put_size(ir_module *m, ir_func *f, ir_region *r, ir_dim d) {
     return id;
 }
 
+ir_id pass_loop_arg(const ir_func *f, const ir_op *loop, int64_t index) {
+    for (size_t i = 0; i < loop->region->n; i++) {
+        const ir_op *op = ir_at(f, loop->region->ops[i]);
+        if (op->code == IR_ARG && ir_int(op, IR_ATTR_INDEX, 0) == index)
+            return loop->region->ops[i];
+    }
+    return 0;
+}
+
 void pass_sweep(ir_func *f, ir_region *r, const bool *keep) {
     size_t n = 0;
     for (size_t i = 0; i < r->n; i++) {

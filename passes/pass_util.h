@@ -25,6 +25,8 @@ ir_id pass_put_arg(ir_module *m, ir_func *f, ir_region *r, int64_t index);
 ir_id pass_put_number(ir_module *m, ir_func *f, ir_region *r, int64_t v);
 ir_id pass_put_size(ir_module *m, ir_func *f, ir_region *r, ir_dim d);
 
+ir_id pass_loop_arg(const ir_func *f, const ir_op *loop, int64_t index); /* 0: it has none */
+
 /* Keeps the operations of a region, and of the regions in it, for which keep[id] is set. */
 void pass_sweep(ir_func *f, ir_region *r, const bool *keep);
 
