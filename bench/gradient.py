@@ -31,10 +31,10 @@ class Stats(C.Structure):
 
 # Gathered rows of F floats per edge, then other bytes per edge (columns, edge numbers, scalars), forward and step.
 FLOOR = {
-    "weighted": ((1, 4 + 4), (2, 8 + 4 + 8 + 4 + 4 + 8)),  # backward: one walk of the transposed relation, a copy of w
+    "weighted": ((1, 4 + 4), (2, 8 + 4 + 4 + 4 + 4 + 8)),  # backward: one walk of the transposed relation, a copy of w
     "average": ((1, 4), (2, 4 + 4)),
     "largest": ((1, 4), (2, 4)),  # backward: a line of cache at random for each element of a row, one in 16 edges
-    "attend": ((1, 4 + 4), (2, 8 + 4 + 8 + 4 + 4 + 8 + 8)),
+    "attend": ((1, 4 + 4), (2, 8 + 4 + 4 + 4 + 4 + 8 + 8)),
     "attend_ends": ((1, 4 + 4), (3, 8 + 8 + 4 + 12)),  # d_b wants the source's row again
     "attend_dot": ((1, 4), (4, 4 + 4 + 4 + 8)),  # so does d_q; d_x gathers q and the cotangent
 }

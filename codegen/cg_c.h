@@ -119,6 +119,7 @@ void cg_close_vectors(cg_loop *c, const char *i, const char *end, int64_t width,
 const char *cg_dim_text(cg_loop *c, ir_dim d);
 int64_t cg_elements(const cg_loop *c, ir_id var, int64_t tile); /* -1: known at run time only */
 const char *cg_source(cg_loop *c, const char *e);
+const char *cg_edge_of(cg_loop *c, const char *e); /* of an edge of the transposed relation, its number in the graph */
 /* "x[j * F + k]" of a load, store, read or set */
 const char *cg_element(cg_loop *c, ir_id id);
 const char *cg_flat_index(cg_loop *c, const char *const *index, const char *const *dims, size_t n);

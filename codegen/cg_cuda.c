@@ -2,8 +2,9 @@
  * says how to launch it.  The text needs no headers: NVRTC takes it as it is.
  *
  * Arguments of every kernel, in this order: the arrays as declared, results last; offsets and sources when edges are
- * walked, and edge_of when it is the transposed relation; the number of rows of the domain; the open dimensions; the first unit and the one after the last; scratch
- * memory (see NAME_launch; may be null when there is none). */
+ * walked, and edge_of, as wide as the sources, when it is the transposed relation; the number of rows of the domain; the
+ * open dimensions; the first unit and the one after the last; scratch memory (see NAME_launch; may be null when there is
+ * none). */
 #include "codegen/cg_cuda.h"
 
 #include <string.h>
@@ -50,7 +51,7 @@ static void signature(cg_cuda *c, const char *name) {
         cg_line(&c->w, "    const int64_t *__restrict__ %s, const int%d_t *__restrict__ %s,", c->offsets,
                 c->source_bits, c->sources);
     if (ir_transposed(f))
-        cg_line(&c->w, "    const int64_t *__restrict__ %s,", c->edge_of);
+        cg_line(&c->w, "    const int%d_t *__restrict__ %s,", c->source_bits, c->edge_of);
     cg_line(&c->w, "    int64_t %s,", c->n_rows);
     for (size_t i = 0; i < f->n_syms; ++i)
         cg_line(&c->w, "    int64_t %s,", c->dim[i]);

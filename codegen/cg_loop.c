@@ -32,6 +32,14 @@ static void take_names(cg_loop *c) {
     cg_collect_scratch(c);
 }
 
+static void unpack_column(const cg_loop *c, cg_text *w, const char *name, const char *from) {
+    if (c->source_bits == CG_EITHER)
+        cg_line(w, "const void *TIGA_RESTRICT %s = %s->%s;", name, c->args, from);
+    else
+        cg_line(w, "const int%d_t *TIGA_RESTRICT %s = (const int%d_t *)%s->%s;", c->source_bits, name, c->source_bits,
+                c->args, from);
+}
+
 static void unpack(cg_loop *c, cg_text *w) {
     const char *a = c->args;
     for (size_t i = 0; i < c->f->n_syms; ++i)
@@ -41,14 +49,12 @@ static void unpack(cg_loop *c, cg_text *w) {
         cg_line(w, "const int64_t %s = %s->n_rows;", c->n_rows, a);
     if (c->uses_offsets)
         cg_line(w, "const int64_t *TIGA_RESTRICT %s = %s->graph.offsets;", c->offsets, a);
-    if (c->uses_sources && c->source_bits == CG_EITHER) {
-        cg_line(w, "const void *TIGA_RESTRICT %s = %s->graph.sources;", c->sources, a);
-        cg_line(w, "const bool %s = %s->graph.source_bits == 64;", c->wide, a);
-    } else if (c->uses_sources)
-        cg_line(w, "const int%d_t *TIGA_RESTRICT %s = (const int%d_t *)%s->graph.sources;", c->source_bits, c->sources,
-                c->source_bits, a);
+    if (c->uses_sources)
+        unpack_column(c, w, c->sources, "graph.sources");
     if (c->uses_edge_of)
-        cg_line(w, "const int64_t *TIGA_RESTRICT %s = %s->edge_of;", c->edge_of, a);
+        unpack_column(c, w, c->edge_of, "edge_of");
+    if ((c->uses_sources || c->uses_edge_of) && c->source_bits == CG_EITHER)
+        cg_line(w, "const bool %s = %s->graph.source_bits == 64;", c->wide, a);
     for (size_t i = 0; i < c->f->n_params; ++i) {
         const ir_param *p = &c->f->params[i];
         const char *t = cg_storage(p->type.dtype), *cv = p->role >= IR_OUT_ROW ? "" : "const ";

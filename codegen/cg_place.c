@@ -99,11 +99,21 @@ static int64_t enclosing_tile(const cg_loop *c, ir_id id) {
     return 0;
 }
 
+static const char *column(cg_loop *c, const char *array, const char *e) {
+    if (c->source_bits == CG_EITHER)
+        return base_arena_printf(c->arena, "TIGA_SOURCE(%s, %s, %s)", array, c->wide, e);
+    return base_arena_printf(c->arena, "%s[%s]", array, e);
+}
+
 /* The source of edge e. */
 const char *cg_source(cg_loop *c, const char *e) {
-    if (c->source_bits == CG_EITHER)
-        return base_arena_printf(c->arena, "TIGA_SOURCE(%s, %s, %s)", c->sources, c->wide, e);
-    return base_arena_printf(c->arena, "%s[%s]", c->sources, e);
+    c->uses_sources = true;
+    return column(c, c->sources, e);
+}
+
+const char *cg_edge_of(cg_loop *c, const char *e) {
+    c->uses_edge_of = true;
+    return column(c, c->edge_of, e);
 }
 
 /* ---- scratch memory ---------------------------------------------------------------------------------------------- */

@@ -83,7 +83,6 @@ static void read_place(cg_loop *c, ir_id id) {
 
 static void source(cg_loop *c, ir_id id) {
     const char *e = c->text[ir_at(c->f, id)->args[0]];
-    c->uses_sources = true;
     cg_set_value(c, id, "int64_t", base_arena_printf(c->arena, "%s < 0 ? -1 : (int64_t)%s", e, cg_source(c, e)), false);
 }
 
@@ -93,8 +92,10 @@ static void edge_number(cg_loop *c, ir_id id) {
         c->text[id] = e;
         return;
     }
-    c->uses_edge_of = true;
-    cg_set_value(c, id, "int64_t", base_arena_printf(c->arena, "%s[%s]", c->edge_of, cg_bare(c->arena, e)), true);
+    e = cg_edge_of(c, cg_bare(c->arena, e));
+    if (c->source_bits == 32 && cg_foldable(c, id)) /* its user may multiply it */
+        e = base_arena_printf(c->arena, "(int64_t)%s", e);
+    cg_set_value(c, id, "int64_t", e, true);
 }
 
 static void slot(cg_loop *c, ir_id id) {
@@ -333,7 +334,7 @@ void cg_prefetch(cg_loop *c, ir_id id, const char *e, const char *steps) {
         return;
     find_fetches(c, op->region, id, false, sources, &n_sources);
     find_fetches(c, op->region, id, true, edges, &n_edges);
-    c->uses_edge_end = c->uses_offsets = c->uses_sources = true;
+    c->uses_edge_end = c->uses_offsets = true;
     size_t mark = cg_names_mark(&c->names);
     const char *ahead = cg_name(&c->names, "ahead");
     cg_open(&c->w, "if (%s + %lld < %s)", e, (long long)distance, steps ? c->ask_at : c->edge_end);
@@ -342,8 +343,8 @@ void cg_prefetch(cg_loop *c, ir_id id, const char *e, const char *steps) {
     fetch_all(c, id, sources, n_sources, ahead);
     if (n_edges) {
         const char *edge = cg_name(&c->names, "edge_ahead");
-        c->uses_edge_of = true;
-        cg_line(&c->w, "const int64_t %s = %s[%s + %lld];", edge, c->edge_of, e, (long long)distance);
+        cg_line(&c->w, "const int64_t %s = %s;", edge,
+                cg_edge_of(c, base_arena_printf(c->arena, "%s + %lld", e, (long long)distance)));
         fetch_all(c, id, edges, n_edges, edge);
     }
     cg_close(&c->w, "");
@@ -403,7 +404,6 @@ static void edges(cg_loop *c, ir_id id) {
     cg_prefetch(c, id, e, asks);
     if (src) {
         const char *j = cg_name(&c->names, "j");
-        c->uses_sources = true;
         cg_line(&c->w, "const int64_t %s = %s;", j, cg_source(c, e));
         c->text[src] = j;
     }

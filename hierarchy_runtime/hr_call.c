@@ -67,7 +67,7 @@ static int source_bits(const hr_frame *f, const tiga_module_info *info) {
     int bits = 0, turned = 0;
     for (int i = 0; i < f->n_graphs; i++) {
         bits |= (int)f->graphs[i]->csr.source_bits;
-        turned |= (int)rt_bits_for(f->graphs[i]->csr.n_dst);
+        turned |= (int)f->graphs[i]->transposed_bits;
     }
     for (int i = 0; (turned & ~bits) && i < info->n_kernels;
          i++) /* a call need not go through all kernels for nothing */

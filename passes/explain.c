@@ -122,7 +122,7 @@ static void explain_walk(explainer *x, reader *r, size_t at, int depth) {
     base_str_add(x->out, ": ");
     add_fixed(&b, 4, "column");
     if (r->walks[at].edge_of)
-        add_fixed(&b, 8, "edge number");
+        add_fixed(&b, 4, "edge number");
     for (size_t i = 0; i < r->f->n_params; i++)
         if (r->seen[at * r->f->n_params + i])
             add_part(&b, r->f, &r->f->params[i].type, r->f->params[i].name);

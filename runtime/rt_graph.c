@@ -82,6 +82,11 @@ tiga_status rt_check_sources(tiga_context *ctx, const char *where, const tiga_cs
 }
 
 /* ---- owning ---- */
+static int64_t transposed_bits(const tiga_context *ctx, const tiga_csr *csr) {
+    int64_t most = csr->n_edges > csr->n_dst ? csr->n_edges : csr->n_dst;
+    return ctx->wide_from > 0 && most >= ctx->wide_from ? 64 : rt_bits_for(most);
+}
+
 tiga_status rt_graph_take(tiga_context *ctx, tiga_csr csr, void *offsets, void *sources, tiga_graph **out) {
     *out = NULL;
     tiga_graph *g = base_alloc_zero(sizeof *g);
@@ -94,6 +99,7 @@ tiga_status rt_graph_take(tiga_context *ctx, tiga_csr csr, void *offsets, void *
     g->csr = csr;
     g->own_offsets = offsets;
     g->own_sources = sources;
+    g->transposed_bits = transposed_bits(ctx, &csr);
     atomic_init(&g->refs, 1);
     *out = g;
     return TIGA_OK;
@@ -270,7 +276,8 @@ tiga_status rt_graph_from_edges(tiga_context *ctx, const char *where, const rt_e
                      .offsets = b.offsets,
                      .out_payload = b.sources,
                      .out_payload8 = b.values,
-                     .order = b.order};
+                     .order = b.order,
+                     .order_bits = 64};
         status = rt_sort_run(ctx, &s);
     }
     if (status == TIGA_OK) {

@@ -274,7 +274,7 @@ static tiga_status load_exact(tiga_context *ctx, zip_t *z, const char *path, con
     return status;
 }
 
-/* The same, and of the one element type that the graph has in memory. */
+/* The same, and of the one element type that is written. */
 static tiga_status load_typed(tiga_context *ctx, zip_t *z, const char *path, const char *name, int32_t dtype, int64_t n,
                               tiga_array *out) {
     tiga_status status = load_exact(ctx, z, path, name, n, out);
@@ -284,17 +284,35 @@ static tiga_status load_typed(tiga_context *ctx, zip_t *z, const char *path, con
     return status;
 }
 
-static tiga_status load_edges(tiga_context *ctx, zip_t *z, const char *path, int64_t n, tiga_array *out) {
-    tiga_array narrow;
-    tiga_status status = load_exact(ctx, z, path, RT_NPZ_EDGE_OF, n, &narrow);
-    if (status == TIGA_OK && narrow.dtype == TIGA_I64) {
-        *out = narrow;
+/* To the type that the graph has in memory.  What does not fit into it is not the number of an edge. */
+static tiga_status fit(tiga_context *ctx, const char *path, const char *name, int32_t dtype, tiga_array *a) {
+    tiga_array other;
+    if (a->dtype == dtype)
         return TIGA_OK;
+    for (int64_t i = 0; dtype == TIGA_I32 && i < a->shape[0]; i++)
+        if (at(a, i) != (int32_t)at(a, i))
+            return rt_fail(ctx, TIGA_E_FORMAT,
+                           "%s (%s): element %lld is %lld, the graph has %lld edges; write the file anew", path, name,
+                           (long long)i, (long long)at(a, i), (long long)a->shape[0]);
+    tiga_status status = rt_array_convert(ctx, a, dtype, &other);
+    if (status == TIGA_OK) {
+        tiga_array_free(a);
+        *a = other;
     }
-    if (status == TIGA_OK)
-        status = rt_array_convert(ctx, &narrow, TIGA_I64, out);
-    tiga_array_free(&narrow);
     return status;
+}
+
+static tiga_status load_columns(tiga_context *ctx, zip_t *z, const char *path, const tiga_graph *g, tiga_array *rows,
+                                tiga_array *edge_of) {
+    const tiga_csr *c = &g->csr;
+    int32_t row_type = rt_bits_for(c->n_dst) == 32 ? TIGA_I32 : TIGA_I64,
+            type = g->transposed_bits == 32 ? TIGA_I32 : TIGA_I64;
+    tiga_status status = load_typed(ctx, z, path, RT_NPZ_SOURCES, row_type, c->n_edges, rows);
+    if (status == TIGA_OK)
+        status = fit(ctx, path, RT_NPZ_SOURCES, type, rows);
+    if (status == TIGA_OK)
+        status = load_exact(ctx, z, path, RT_NPZ_EDGE_OF, c->n_edges, edge_of);
+    return status == TIGA_OK ? fit(ctx, path, RT_NPZ_EDGE_OF, type, edge_of) : status;
 }
 
 /* All of the members, or none. */
@@ -313,15 +331,12 @@ static tiga_status load_snapshot(tiga_context *ctx, zip_t *z, const char *path, 
     bool found;
     const tiga_csr *c = &g->csr;
     tiga_array offsets = {0}, sources = {0}, edge_of = {0}, figures = {0};
-    int32_t row_type = rt_bits_for(c->n_dst) == 32 ? TIGA_I32 : TIGA_I64;
     tiga_status status = find_snapshot(ctx, z, path, &found);
     if (status != TIGA_OK || !found)
         return status;
     status = load_typed(ctx, z, path, RT_NPZ_OFFSETS, TIGA_I64, c->n_src + 1, &offsets);
     if (status == TIGA_OK)
-        status = load_typed(ctx, z, path, RT_NPZ_SOURCES, row_type, c->n_edges, &sources);
-    if (status == TIGA_OK)
-        status = load_edges(ctx, z, path, c->n_edges, &edge_of);
+        status = load_columns(ctx, z, path, g, &sources, &edge_of);
     if (status == TIGA_OK)
         status = load_typed(ctx, z, path, RT_NPZ_FIGURES, TIGA_I64, RT_FIGURES, &figures);
     rt_snapshot s = {offsets.data, sources.data, edge_of.data, figures.data};

@@ -7,7 +7,7 @@
 typedef struct output {
     rt_zip_member members[RT_ZIP_MEMBERS];
     int n_members;
-    tiga_array offsets, sources, values, edges; /* made for writing */
+    tiga_array offsets, sources, values, rows, edges; /* made for writing */
     int64_t figures[RT_FIGURES];
 } output;
 
@@ -73,27 +73,37 @@ static tiga_status add_values(tiga_context *ctx, const tiga_csr *c, const tiga_a
     return status;
 }
 
+/* Numbers below n in the narrowest type, which is not always that in memory: there rows and edges have the same. */
+static tiga_status narrowest(tiga_context *ctx, const void *data, const tiga_csr *t, int64_t n, tiga_array *made,
+                             tiga_array *out) {
+    int32_t type = rt_bits_for(n) == 32 ? TIGA_I32 : TIGA_I64;
+    *out = borrow(data, t->source_bits == 32 ? TIGA_I32 : TIGA_I64, t->n_edges);
+    if (out->dtype == type)
+        return TIGA_OK;
+    tiga_status status = rt_array_convert(ctx, out, type, made);
+    *out = *made;
+    return status;
+}
+
 static tiga_status add_snapshot(tiga_context *ctx, tiga_graph *g, output *o) {
     const tiga_csr *t;
-    const int64_t *edge_of;
+    const void *edge_of;
     tiga_graph_stats stats;
     tiga_status status = rt_graph_transposed(ctx, g, &t, &edge_of, NULL);
     if (status == TIGA_OK)
         status = rt_graph_stats(ctx, g, &stats);
     if (status != TIGA_OK)
         return status;
-    tiga_array offsets = borrow(t->offsets, TIGA_I64, t->n_dst + 1), edges = borrow(edge_of, TIGA_I64, t->n_edges);
-    tiga_array sources = borrow(t->sources, t->source_bits == 32 ? TIGA_I32 : TIGA_I64, t->n_edges);
-    if (t->n_edges <= INT32_MAX) {
-        status = rt_array_convert(ctx, &edges, TIGA_I32, &o->edges);
-        edges = o->edges;
-    }
+    tiga_array offsets = borrow(t->offsets, TIGA_I64, t->n_dst + 1), rows, edges;
+    status = narrowest(ctx, t->sources, t, t->n_src, &o->rows, &rows);
+    if (status == TIGA_OK)
+        status = narrowest(ctx, edge_of, t, t->n_edges, &o->edges, &edges);
     if (status != TIGA_OK)
         return status;
     rt_snapshot_figures(&stats, o->figures);
     tiga_array figures = borrow(o->figures, TIGA_I64, RT_FIGURES);
     add(o, RT_NPZ_OFFSETS, &offsets);
-    add(o, RT_NPZ_SOURCES, &sources);
+    add(o, RT_NPZ_SOURCES, &rows);
     add(o, RT_NPZ_EDGE_OF, &edges);
     add(o, RT_NPZ_FIGURES, &figures);
     return TIGA_OK;
@@ -143,6 +153,7 @@ static tiga_status write_graph(tiga_context *ctx, const char *who, const char *p
     tiga_array_free(&o.offsets);
     tiga_array_free(&o.sources);
     tiga_array_free(&o.values);
+    tiga_array_free(&o.rows);
     tiga_array_free(&o.edges);
     return status;
 }

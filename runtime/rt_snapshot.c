@@ -18,7 +18,7 @@ static const uint64_t PRIME = ((uint64_t)1 << 61) - 1;
 
 typedef struct fold {
     const tiga_csr *csr;
-    const int64_t *edge_of; /* number of each edge; NULL: its place */
+    const void *edge_of; /* number of each edge, as wide as the sources; NULL: its place */
     uint64_t z, of_row, of_source; /* factors of its rows and its sources */
     int64_t n_tasks;
     atomic_bool bad;
@@ -61,11 +61,11 @@ static inline bool fold_row(const fold *w, int64_t row, int64_t begin, int64_t e
     int64_t before = -1, source_before = -1, loops = 0, twice = 0;
     bool bad = false;
     if (begin > c->offsets[row]) { /* the row began in another task */
-        before = w->edge_of ? w->edge_of[begin - 1] : begin - 1;
+        before = w->edge_of ? at(w->edge_of, bits, begin - 1) : begin - 1;
         source_before = at(c->sources, bits, begin - 1);
     }
     for (int64_t k = begin; k < end; k++) {
-        int64_t e = w->edge_of ? w->edge_of[k] : k, source = at(c->sources, bits, k);
+        int64_t e = w->edge_of ? at(w->edge_of, bits, k) : k, source = at(c->sources, bits, k);
         bad |= e <= before || e >= c->n_edges || (uint64_t)source >= (uint64_t)c->n_src;
         uint64_t x =
             of_row + (uint64_t)(e & INT64_MAX >> 3) + times((uint64_t)source & (uint64_t)INT64_MAX >> 2, w->of_source);
@@ -123,7 +123,7 @@ static void draw(uint64_t numbers[3]) {
 /* ---- when something is wrong: what ---- */
 typedef struct search {
     const tiga_csr *csr, *transposed;
-    const int64_t *edge_of;
+    const void *edge_of;
     int64_t n_tasks;
     _Atomic int64_t first_bad;
 } search;
@@ -137,14 +137,15 @@ static void search_task(void *arg, int64_t task, int thread) {
     (void)thread;
     search *w = arg;
     const tiga_csr *t = w->transposed;
-    int64_t begin, end;
+    int64_t begin, end, bits = t->source_bits;
     rt_task_range(t->n_edges, w->n_tasks, task, &begin, &end);
     int64_t source = row_of(t, begin);
     for (int64_t k = begin; k < end; k++) {
         while (t->offsets[source + 1] <= k)
             source++;
-        bool rises = k == t->offsets[source] || w->edge_of[k] > w->edge_of[k - 1];
-        if (!rises || !is_edge(w->csr, w->edge_of[k], at(t->sources, t->source_bits, k), source)) {
+        int64_t e = at(w->edge_of, bits, k);
+        bool rises = k == t->offsets[source] || e > at(w->edge_of, bits, k - 1);
+        if (!rises || !is_edge(w->csr, e, at(t->sources, bits, k), source)) {
             rt_atomic_min(&w->first_bad, k);
             return;
         }
@@ -161,8 +162,8 @@ static tiga_status fail_edge(tiga_context *ctx, const char *where, const fold *f
     return rt_fail(ctx, TIGA_E_FORMAT,
                    "%s: the transposed relation in the file is not that of the graph (its edge %lld: edge %lld to row "
                    "%lld, source %lld); write the file anew",
-                   where, (long long)k, (long long)f->edge_of[k], (long long)at(t->sources, t->source_bits, k),
-                   (long long)row_of(t, k));
+                   where, (long long)k, (long long)at(f->edge_of, t->source_bits, k),
+                   (long long)at(t->sources, t->source_bits, k), (long long)row_of(t, k));
 }
 
 /* ---- all of it ---- */
@@ -180,7 +181,7 @@ static tiga_status check_offsets(tiga_context *ctx, const char *where, const tig
 
 /* Self loops and duplicates of the relation go into *stats. */
 static tiga_status check_edges(tiga_context *ctx, const char *where, const tiga_csr *csr, const tiga_csr *transposed,
-                               const int64_t *edge_of, tiga_graph_stats *stats) {
+                               const void *edge_of, tiga_graph_stats *stats) {
     uint64_t by[3];
     draw(by);
     int64_t n_tasks = rt_n_tasks(csr->n_edges, 1 << 16);
@@ -216,7 +217,7 @@ static tiga_status check_figures(tiga_context *ctx, const char *where, const tig
 
 tiga_status rt_snapshot_adopt(tiga_context *ctx, const char *where, tiga_graph *g, const rt_snapshot *s) {
     const tiga_csr *c = &g->csr;
-    tiga_csr t = {c->n_src, c->n_dst, c->n_edges, s->offsets, s->sources, rt_bits_for(c->n_dst)};
+    tiga_csr t = {c->n_src, c->n_dst, c->n_edges, s->offsets, s->sources, g->transposed_bits};
     tiga_graph_stats stats;
     tiga_status status = check_offsets(ctx, where, &t);
     if (status == TIGA_OK)

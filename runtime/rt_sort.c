@@ -61,8 +61,10 @@ static inline void scatter_one(const rt_sort *s, int64_t i, int64_t to) {
         ((int64_t *)s->out_payload)[to] = v;
     if (s->payload8)
         s->out_payload8[to] = s->payload8[i];
-    if (s->order)
-        s->order[to] = i;
+    if (s->order && s->order_bits == 32)
+        ((int32_t *)s->order)[to] = (int32_t)i;
+    else if (s->order)
+        ((int64_t *)s->order)[to] = i;
 }
 
 static void scatter_task(void *arg, int64_t part, int thread) {

@@ -138,7 +138,7 @@ static int64_t held_bytes(const tiga_graph *g) {
     bytes += g->own_sources ? c->n_edges * (c->source_bits / 8) : 0;
     bytes += g->order ? c->n_edges * 8 : 0;
     if (g->has_transposed)
-        bytes += (c->n_src + 1) * 8 + c->n_edges * (g->transposed.source_bits / 8 + 8);
+        bytes += (c->n_src + 1) * 8 + c->n_edges * 2 * (g->transposed.source_bits / 8);
     return bytes;
 }
 

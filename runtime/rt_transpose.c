@@ -1,5 +1,6 @@
 /* The relation seen from the sources: built at the first call, in parallel, and kept with the graph.  Within a source
- * the edges stand in the order of the graph, so the walk over them is the same on every machine. */
+ * the edges stand in the order of the graph, so the walk over them is the same on every machine.  Rows and numbers of edges
+ * have one width, so that compiled code needs no more than one copy of a walk for each. */
 #include "runtime/runtime.h"
 
 #include <string.h>
@@ -24,17 +25,17 @@ static void expand_task(void *arg, int64_t task, int thread) {
         }
 }
 
-static tiga_status build(tiga_context *ctx, const tiga_csr *csr, tiga_csr *out, int64_t **edge_of) {
+static tiga_status build(tiga_context *ctx, const tiga_csr *csr, int64_t bits, tiga_csr *out, void **edge_of) {
     void *offsets = NULL, *sources = NULL;
-    expand w = {csr, rt_n_tasks(csr->n_dst, 1 << 14), rt_bits_for(csr->n_dst), NULL};
+    expand w = {csr, rt_n_tasks(csr->n_dst, 1 << 14), bits, NULL};
     *edge_of = NULL;
     tiga_status status = rt_mem_take(ctx, csr->n_src + 1, 8, false, "the transposed relation", &offsets);
     if (status == TIGA_OK)
-        status = rt_mem_take(ctx, csr->n_edges, w.bits / 8, false, "the transposed relation", &sources);
+        status = rt_mem_take(ctx, csr->n_edges, bits / 8, false, "the transposed relation", &sources);
     if (status == TIGA_OK)
-        status = rt_mem_take(ctx, csr->n_edges, w.bits / 8, false, "the transposed relation", &w.rows);
+        status = rt_mem_take(ctx, csr->n_edges, bits / 8, false, "the transposed relation", &w.rows);
     if (status == TIGA_OK)
-        status = rt_mem_take(ctx, csr->n_edges, 8, false, "the transposed relation", (void **)edge_of);
+        status = rt_mem_take(ctx, csr->n_edges, bits / 8, false, "the transposed relation", edge_of);
     if (status == TIGA_OK && !rt_parallel_for(ctx, 0, w.n_tasks, expand_task, &w))
         status = rt_fail(ctx, TIGA_E_INTERRUPTED, "tiga_graph_transposed: interrupted");
     if (status == TIGA_OK) {
@@ -43,11 +44,12 @@ static tiga_status build(tiga_context *ctx, const tiga_csr *csr, tiga_csr *out, 
                      .keys = csr->sources,
                      .key_bits = csr->source_bits,
                      .payload = w.rows,
-                     .payload_bits = w.bits,
-                     .out_bits = w.bits,
+                     .payload_bits = bits,
+                     .out_bits = bits,
                      .offsets = offsets,
                      .out_payload = sources,
-                     .order = *edge_of};
+                     .order = *edge_of,
+                     .order_bits = bits};
         status = rt_sort_run(ctx, &s);
     }
     rt_mem_free(w.rows);
@@ -57,11 +59,11 @@ static tiga_status build(tiga_context *ctx, const tiga_csr *csr, tiga_csr *out, 
         rt_mem_free(*edge_of);
         return status;
     }
-    *out = (tiga_csr){csr->n_src, csr->n_dst, csr->n_edges, offsets, sources, w.bits};
+    *out = (tiga_csr){csr->n_src, csr->n_dst, csr->n_edges, offsets, sources, bits};
     return TIGA_OK;
 }
 
-tiga_status tiga_graph_transposed(tiga_context *ctx, tiga_graph *g, const tiga_csr **out, const int64_t **edge_of) {
+tiga_status tiga_graph_transposed(tiga_context *ctx, tiga_graph *g, const tiga_csr **out, const void **edge_of) {
     if (!ctx || !g)
         return rt_fail(ctx, TIGA_E_ARGUMENT, "tiga_graph_transposed: an argument is NULL");
     RT_TURN(ctx);
@@ -69,12 +71,12 @@ tiga_status tiga_graph_transposed(tiga_context *ctx, tiga_graph *g, const tiga_c
     return rt_graph_transposed(ctx, g, out, edge_of, NULL);
 }
 
-tiga_status rt_graph_transposed(tiga_context *ctx, tiga_graph *g, const tiga_csr **out, const int64_t **edge_of,
+tiga_status rt_graph_transposed(tiga_context *ctx, tiga_graph *g, const tiga_csr **out, const void **edge_of,
                                 int64_t *built) {
     tiga_status status = TIGA_OK;
     pthread_mutex_lock(&g->lock);
     if (!g->has_transposed) {
-        status = build(ctx, &g->csr, &g->transposed, &g->edge_of);
+        status = build(ctx, &g->csr, g->transposed_bits, &g->transposed, &g->edge_of);
         g->has_transposed = status == TIGA_OK;
         if (built)
             ++*built;

@@ -28,6 +28,7 @@ struct tiga_context {
     int64_t call_live, call_peak; /* of what calls have charged and not given back */
     int64_t keep; /* tiga_memory_keep, for scopes to come.  Under `lock` */
     int64_t memory_limit; /* > 0: rt_mem_take refuses more than this at once (tests, fuzzing) */
+    int64_t wide_from; /* > 0: graphs of so many rows or edges are transposed as those of 2^31 are (tests) */
     atomic_int interrupted;
     int (*poll)(void *user); /* see tiga_context_options */
     void *poll_user;
@@ -156,11 +157,12 @@ struct tiga_graph {
     tiga_csr csr;
     void *own_offsets, *own_sources; /* NULL: borrowed */
     int64_t *order; /* input position of each edge; NULL: given as rows */
+    int64_t transposed_bits; /* 32 or 64: of sources and edge_of, whether they have been made or not */
     atomic_int refs;
     pthread_mutex_t lock; /* guards what follows */
     bool has_transposed, has_stats;
     tiga_csr transposed;
-    int64_t *edge_of;
+    void *edge_of; /* as wide as transposed.sources */
     tiga_graph_stats stats;
 };
 /* Takes offsets and sources (rt_mem_new) into a new graph; frees them on failure. No validation. */
@@ -196,7 +198,9 @@ typedef struct rt_sort {
     const int64_t *payload8; /* NULL, or 8 bytes per element, goes to out_payload8 */
     int64_t *offsets; /* [n_keys + 1] */
     void *out_payload;
-    int64_t *out_payload8, *order; /* order may be NULL: input position of each output place */
+    int64_t *out_payload8;
+    void *order; /* NULL, or the input position of each output place, int32_t or int64_t */
+    int64_t order_bits;
 } rt_sort;
 tiga_status rt_sort_run(tiga_context *ctx, const rt_sort *s); /* stable counting sort, parallel */
 
@@ -286,7 +290,7 @@ tiga_status rt_zip_write(tiga_context *ctx, const char *path, const rt_zip_membe
 /* ---- rt_transpose.c --------------------------------------------------------------------------------------------------------- */
 /* tiga_graph_transposed from inside a call: an interruption that came meanwhile is kept.  One more of *built (may be
  * NULL) when the relation had to be built. */
-tiga_status rt_graph_transposed(tiga_context *ctx, tiga_graph *g, const tiga_csr **out, const int64_t **edge_of,
+tiga_status rt_graph_transposed(tiga_context *ctx, tiga_graph *g, const tiga_csr **out, const void **edge_of,
                                 int64_t *built);
 
 /* ---- rt_stats.c -------------------------------------------------------------------------------------------------------------- */
@@ -298,8 +302,7 @@ tiga_status rt_stats_of_rows(tiga_context *ctx, const char *where, const tiga_cs
 enum { RT_FIGURES = 4 + 64 };
 typedef struct rt_snapshot { /* what a file says about a graph; nothing is trusted but the lengths of the arrays */
     int64_t *offsets; /* [n_src + 1] */
-    void *sources; /* [n_edges], of rt_bits_for(n_dst) bits */
-    int64_t *edge_of; /* [n_edges] */
+    void *sources, *edge_of; /* [n_edges] each, of g->transposed_bits */
     const int64_t *figures; /* [RT_FIGURES] */
 } rt_snapshot;
 /* Compares all of it with g, which nobody else uses yet, and gives offsets, sources and edge_of (rt_mem_new) to g; on
@@ -311,7 +314,7 @@ void rt_snapshot_figures(const tiga_graph_stats *stats, int64_t figures[RT_FIGUR
 typedef struct rt_launch {
     const tiga_kernel_code *code;
     const tiga_csr *graph; /* NULL when the kernel walks no edges */
-    const int64_t *edge_of; /* when it is a transposed relation */
+    const void *edge_of; /* when it is a transposed relation */
     int64_t n_rows;
     const int64_t *dims;
     void *const *buffers;

@@ -108,10 +108,11 @@ TIGA_API void tiga_graph_free(tiga_graph *g); /* one owner less, the last one fr
 TIGA_API const tiga_csr *tiga_graph_csr(const tiga_graph *g);
 /* int64_t [n_edges]: input position of each edge; NULL unless the graph came from tiga_graph_from_coo. */
 TIGA_API const int64_t *tiga_graph_edge_order(const tiga_graph *g);
-/* The relation seen from the sources, built at the first call and kept with g. *edge_of: int64_t [n_edges], the edge of
- * g that each edge of the transposed relation is. */
+/* The relation seen from the sources, built at the first call and kept with g. *edge_of: the edge of g that each edge of
+ * the transposed relation is, [n_edges], int32_t or int64_t as (*out)->source_bits says: 32 when g has fewer than 2^31 rows
+ * and fewer than 2^31 edges, 64 for both arrays otherwise.  out and edge_of may be NULL. */
 TIGA_API tiga_status tiga_graph_transposed(tiga_context *ctx, tiga_graph *g, const tiga_csr **out,
-                                           const int64_t **edge_of);
+                                           const void **edge_of);
 
 typedef struct tiga_graph_stats {
     int64_t n_dst, n_src, n_edges;

@@ -50,7 +50,7 @@ typedef __SIZE_TYPE__ size_t;
 extern "C" {
 #endif
 
-#define TIGA_ABI_VERSION 5
+#define TIGA_ABI_VERSION 6
 
 /* Element types, the same numbers as in the compiler's type table. */
 enum {
@@ -95,7 +95,8 @@ typedef struct tiga_launch_args {
     const int64_t *dims;   /* one per open dimension of the kernel, in order */
     void *const *buffers;  /* inputs in order of declaration, then outputs */
     void *scratch;         /* scratch_bytes(dims) bytes for this thread, 64-byte aligned; NULL when 0 */
-    const int64_t *edge_of; /* [n_edges] when `graph` is a transposed relation: the edge of the graph that each is */
+    const void *edge_of;   /* [n_edges] when `graph` is a transposed relation: the edge of the graph that each is, as
+                              wide as its sources */
     const double *numbers; /* those of tiga_kernel_code */
     /* asked between pieces of long loops, when not NULL: anything but 0 is to return at once, results unfinished */
     int32_t (*give_up)(void *user);

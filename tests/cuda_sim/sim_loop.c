@@ -78,25 +78,31 @@ static bool make_arrays(launch *l) {
     return true;
 }
 
+static sim_buffer *column(const char *name, const int64_t *from, size_t n, bool wide) {
+    size_t width = wide ? sizeof(int64_t) : sizeof(int32_t);
+    void *to = base_alloc(n * width + 1);
+    for (size_t i = 0; to && i < n; i++) {
+        if (wide)
+            ((int64_t *)to)[i] = from[i];
+        else
+            ((int32_t *)to)[i] = (int32_t)from[i];
+    }
+    sim_buffer *b = to ? sim_buffer_new(name, n * width, to, true) : NULL;
+    base_free(to);
+    return b;
+}
+
 static bool make_graph(launch *l, bool wide) {
     const ir_graph_data *g = l->call->graph;
     if (!l->info->walks_edges)
         return true;
-    size_t width = wide ? sizeof(int64_t) : sizeof(int32_t), n = (size_t)g->n_edges;
-    void *columns = base_alloc(n * width + 1);
-    for (size_t i = 0; columns && i < n; i++) {
-        if (wide)
-            ((int64_t *)columns)[i] = g->sources[i];
-        else
-            ((int32_t *)columns)[i] = (int32_t)g->sources[i];
-    }
+    size_t n = (size_t)g->n_edges;
     l->offsets = sim_buffer_new("offsets", (size_t)(g->n_dst + 1) * sizeof(int64_t), g->offsets, true);
-    l->sources = columns ? sim_buffer_new("sources", n * width, columns, true) : NULL;
-    base_free(columns);
+    l->sources = column("sources", g->sources, n, wide);
     add_buffer(l, l->offsets);
     add_buffer(l, l->sources);
     if (l->info->walks_edges == 2) {
-        l->edge_of = sim_buffer_new("edge_of", n * sizeof(int64_t), g->edge_of, true);
+        l->edge_of = column("edge_of", g->edge_of, n, wide);
         add_buffer(l, l->edge_of);
     }
     return l->offsets && l->sources && (l->info->walks_edges != 2 || l->edge_of);

@@ -8,6 +8,7 @@
 #include "diff_cuda.h"
 #include "diff_grad.h"
 
+#include "runtime/runtime.h"
 #include "tiga/compiler.h"
 #include "tiga/tiga.h"
 
@@ -255,6 +256,7 @@ static void run_code(batch *b, const diff_case *c, int which) {
     tiga_context *ctx = b->ctx[t];
     const ir_graph_data *d = &c->graph->data;
     tiga_graph *g = NULL;
+    ctx->wide_from = diff_chance(&b->rng, 30);
     tiga_status s = tiga_graph_from_csr(ctx, d->n_dst, d->n_src, d->offsets, d->sources, 64,
                                         diff_chance(&b->rng, 30) ? TIGA_BORROW : TIGA_COPY, &g);
     if (!s) s = tiga_call(ctx, b->code[which], c->f->name, g, in, n_in, results, n_out);

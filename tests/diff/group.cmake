@@ -2,7 +2,7 @@
 if(TIGA_COMPILER AND TARGET cuda_sim)
   file(GLOB diff_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*.c)
   add_executable(diff_test ${diff_sources} ${CMAKE_CURRENT_SOURCE_DIR}/cuda_sim/sim_loop.c)
-  target_include_directories(diff_test PRIVATE ${CMAKE_CURRENT_LIST_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
+  target_include_directories(diff_test PRIVATE ${CMAKE_CURRENT_LIST_DIR} ${CMAKE_CURRENT_SOURCE_DIR} ${TIGA_INCLUDE_ROOTS}/runtime)
   target_link_libraries(diff_test PRIVATE ir Tiga::tiga Tiga::tigac cuda_sim)
   target_compile_options(diff_test PRIVATE ${TIGA_WARNINGS})
   # Two halves, so that both cores have one.

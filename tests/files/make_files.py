@@ -180,6 +180,8 @@ BAD = [
     ("t_indices_type.npz", snapshot(tiga_transposed_indices=np.array([0, 2, 1])), "E_TYPE", None),
     ("t_edges.npz", snapshot(tiga_transposed_edges=np.array([0, 1, 2])), "E_FORMAT", None),
     ("t_edges_negative.npz", snapshot(tiga_transposed_edges=np.array([-1, 2, 1])), "E_FORMAT", None),
+    ("t_edges_narrow.npz", snapshot(tiga_transposed_edges=np.array([0, 3, 1], np.int32)), "E_FORMAT", None),
+    ("t_edges_large.npz", snapshot(tiga_transposed_edges=np.array([0, 2 + (1 << 32), 1])), "E_FORMAT", None),
     ("t_edges_float.npz", snapshot(tiga_transposed_edges=np.array([0., 2., 1.])), "E_TYPE", None),
     ("t_edges_long.npz", snapshot(tiga_transposed_edges=np.array([0, 2, 1, 3])), "E_FORMAT", None),
     ("statistics.npz", snapshot(tiga_statistics=np.array([1, 0, 1, 1, 0, 3] + 62 * [0])), "E_FORMAT", None),
@@ -241,6 +243,8 @@ MESSAGES = {  # without a line: what is wrong is not in a line of text
     "t_indices_type.npz": " (tiga_transposed_indices.npy): i64 elements, this graph needs i32",
     "t_edges.npz": ": the transposed relation in the file is not that of the graph (its edge 1: edge 1 to row 2, source 1); write the file anew",
     "t_edges_negative.npz": ": the transposed relation in the file is not that of the graph (its edge 0: edge -1 to row 0, source 0); write the file anew",
+    "t_edges_narrow.npz": ": the transposed relation in the file is not that of the graph (its edge 1: edge 3 to row 2, source 1); write the file anew",
+    "t_edges_large.npz": " (tiga_transposed_edges.npy): element 1 is 4294967298, the graph has 3 edges; write the file anew",
     "t_edges_float.npz": " (tiga_transposed_edges.npy): must be a vector of int32 or int64",
     "t_edges_long.npz": " (tiga_transposed_edges.npy): 4 elements, this graph needs 3",
     "statistics.npz": " (tiga_statistics.npy): number 3 is 1, for this graph it would be 0; write the file anew",
@@ -265,6 +269,7 @@ GOOD = [
     ("mark.mtx", b"\xef\xbb\xbf" + (MM + "real general\n2 2 1\n1 2 0.5\n").encode()),
     ("stored.npz", good_npz),
     ("snapshot.npz", snapshot()),
+    ("snapshot_wide.npz", snapshot(tiga_transposed_edges=np.array([0, 2, 1]))),
     ("array.npy", npy(np.arange(12, dtype=np.float32).reshape(3, 4, order="F"))),
 ]
 

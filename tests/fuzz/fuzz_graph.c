@@ -1,5 +1,5 @@
 /* libFuzzer target: any bytes as a graph file or an array file.  The first byte chooses the name the file goes by
- * (the format is told by content first, by name second).  A reader must succeed or leave one clear error; what it
+ * (the format is told by content first, by name second), and how wide transposed relations are.  A reader must succeed or leave one clear error; what it
  * accepts must be a valid graph, survive transposition, and be the same with another number of threads. */
 #include "runtime/runtime.h"
 
@@ -8,12 +8,13 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static tiga_context *open_context(int threads) {
+static tiga_context *open_context(int threads, bool wide) {
     tiga_context_options o = tiga_context_defaults();
     tiga_context *ctx;
     o.threads = threads;
     BASE_CHECK(tiga_context_new(&o, &ctx) == TIGA_OK);
     ctx->memory_limit = 32 << 20;
+    ctx->wide_from = wide;
     return ctx;
 }
 
@@ -21,7 +22,7 @@ static tiga_context *open_context(int threads) {
 static void check_kept(tiga_context *ctx, tiga_graph *g, tiga_graph *fresh) {
     tiga_graph_stats a, b;
     const tiga_csr *t, *u;
-    const int64_t *e, *f;
+    const void *e, *f;
     if (tiga_graph_transposed(ctx, g, &t, &e) != TIGA_OK || tiga_graph_transposed(ctx, fresh, &u, &f) != TIGA_OK ||
         tiga_graph_get_stats(ctx, g, &a) != TIGA_OK || tiga_graph_get_stats(ctx, fresh, &b) != TIGA_OK)
         return;
@@ -29,7 +30,7 @@ static void check_kept(tiga_context *ctx, tiga_graph *g, tiga_graph *fresh) {
     BASE_CHECK(memcmp(&a, &b, sizeof a) == 0 && t->source_bits == u->source_bits);
     BASE_CHECK(memcmp(t->offsets, u->offsets, (size_t)(t->n_dst + 1) * 8) == 0);
     BASE_CHECK(!t->n_edges || memcmp(t->sources, u->sources, (size_t)(t->n_edges * t->source_bits / 8)) == 0);
-    BASE_CHECK(!t->n_edges || memcmp(e, f, (size_t)t->n_edges * 8) == 0);
+    BASE_CHECK(!t->n_edges || memcmp(e, f, (size_t)(t->n_edges * t->source_bits / 8)) == 0);
 }
 
 static void check_graph(tiga_context *ctx, tiga_graph *g, const tiga_array *values) {
@@ -37,7 +38,7 @@ static void check_graph(tiga_context *ctx, tiga_graph *g, const tiga_array *valu
     tiga_graph *copy;
     tiga_graph_stats stats;
     const tiga_csr *t;
-    const int64_t *edge_of;
+    const void *edge_of;
     BASE_CHECK(!values->data || (values->rank == 1 && values->shape[0] == c.n_edges));
     tiga_status status =
         tiga_graph_from_csr(ctx, c.n_dst, c.n_src, c.offsets, c.sources, (int)c.source_bits, TIGA_COPY, &copy);
@@ -64,7 +65,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static const char *const names[] = {"fuzz.mtx", "fuzz.txt", "fuzz.npz", "fuzz.txt.gz"};
     if (size == 0)
         return 0;
-    tiga_context *ctx = open_context(1), *other = open_context(3);
+    bool wide = data[0] & 4;
+    tiga_context *ctx = open_context(1, wide), *other = open_context(3, wide);
     const char *name = names[data[0] % 4], *bytes = (const char *)data + 1;
     tiga_graph *g = NULL, *h = NULL;
     tiga_array v = {0}, w = {0};

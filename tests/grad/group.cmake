@@ -2,7 +2,7 @@
 if(TIGA_COMPILER)
   add_executable(grad_test ${CMAKE_CURRENT_LIST_DIR}/grad_main.c ${CMAKE_CURRENT_SOURCE_DIR}/diff/diff_graphs.c
                            ${CMAKE_CURRENT_SOURCE_DIR}/diff/diff_random.c)
-  target_include_directories(grad_test PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/diff ${CMAKE_CURRENT_SOURCE_DIR})
+  target_include_directories(grad_test PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/diff ${CMAKE_CURRENT_SOURCE_DIR} ${TIGA_INCLUDE_ROOTS}/runtime)
   target_link_libraries(grad_test PRIVATE ir Tiga::tiga Tiga::tigac m)
   target_compile_options(grad_test PRIVATE ${TIGA_WARNINGS})
   add_executable(grad_expect ${CMAKE_CURRENT_LIST_DIR}/grad_expect.c)

@@ -98,7 +98,7 @@ static inline const tiga_module_info *test_load(base_arena *a, const char *compi
 /* ---- data -------------------------------------------------------------------------------------------------------- */
 typedef struct test_graph {
     ir_graph_data data; /* as the interpreter takes it */
-    int32_t *sources32;
+    int32_t *sources32, *edge_of32;
 } test_graph;
 
 static inline uint64_t test_random(uint64_t *s) {
@@ -114,13 +114,14 @@ static inline test_graph test_graph_new(base_arena *a, int64_t n_dst, int64_t n_
         n = offsets[i + 1] = offsets[i] + degrees[i];
     int64_t *sources = base_arena_new_array(a, int64_t, n + 1);
     int64_t *edge_of = base_arena_new_array(a, int64_t, n + 1);
-    int32_t *sources32 = base_arena_new_array(a, int32_t, n + 1);
+    int32_t *sources32 = base_arena_new_array(a, int32_t, n + 1), *edge_of32 = base_arena_new_array(a, int32_t, n + 1);
     for (int64_t e = 0; e < n; ++e) {
         sources[e] = e % 5 == 3 ? sources[e - 1] : (int64_t)(test_random(&seed) % (uint64_t)n_src);
         sources32[e] = (int32_t)sources[e];
         edge_of[e] = n - 1 - e;
+        edge_of32[e] = (int32_t)edge_of[e];
     }
-    return (test_graph){{n_dst, n_src, n, offsets, sources, edge_of}, sources32};
+    return (test_graph){{n_dst, n_src, n, offsets, sources, edge_of}, sources32, edge_of32};
 }
 
 /* special: one value in eight is NaN, infinite, -0, tiny or the largest. */
@@ -235,7 +236,7 @@ static inline void test_run(test_call *c, const tiga_kernel_code *code, bool wid
         c->dims,
         c->buffers,
         scratch_bytes ? scratch : NULL,
-        g->edge_of,
+        wide ? (const void *)g->edge_of : c->g->edge_of32,
         code->numbers,
         c->give_up,
         c->user};

@@ -2,6 +2,7 @@
 #include "driver/drv_jit.h"
 #include "driver/drv_pipeline.h"
 #include "driver_support.h"
+#include "runtime/runtime.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -379,6 +380,24 @@ static int64_t gradient(tiga_context *c, tiga_module *m, tiga_graph *g, float *r
     tiga_array_free(&dx);
     tiga_array_free(&dw);
     return stats.transposes;
+}
+
+/* The module has code for 32-bit columns until a graph needs other. */
+Test(jit, both_widths_of_a_transposed_relation) {
+    enum { NODES = 300 };
+    tiga_module *m = jit(gradient_text, NULL);
+    static float results[2][NODES];
+    for (int wide = 0; wide < 2; wide++) {
+        tiga_graph *g;
+        ctx->wide_from = wide;
+        cr_assert_eq(tiga_graph_uniform(ctx, NODES, 8, 1, &g), TIGA_OK);
+        cr_assert_eq(gradient(ctx, m, g, results[wide]), 1);
+        cr_assert_eq(g->csr.source_bits, 32);
+        cr_assert_eq(g->transposed.source_bits, wide ? 64 : 32);
+        tiga_graph_free(g);
+    }
+    cr_assert(memcmp(results[0], results[1], sizeof *results) == 0);
+    tiga_module_free(m);
 }
 
 static void *use(void *arg) {

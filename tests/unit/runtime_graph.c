@@ -24,9 +24,11 @@ TestSuite(graph, .init = open_context, .fini = close_context);
         cr_assert(strstr(tiga_error_text(ctx), words), "'%s' lacks '%s'", tiga_error_text(ctx), words);                \
     } while (0)
 
-static int64_t source(const tiga_csr *c, int64_t e) {
-    return c->source_bits == 32 ? ((const int32_t *)c->sources)[e] : ((const int64_t *)c->sources)[e];
+static int64_t number_at(const void *array, int64_t bits, int64_t i) {
+    return bits == 32 ? ((const int32_t *)array)[i] : ((const int64_t *)array)[i];
 }
+
+static int64_t source(const tiga_csr *c, int64_t e) { return number_at(c->sources, c->source_bits, e); }
 
 Test(graph, from_rows_copied_and_borrowed) {
     int64_t offsets[] = {0, 2, 2, 5}, sources[] = {3, 0, 1, 1, 2};
@@ -136,28 +138,63 @@ Test(graph, from_edges_is_a_stable_sort) {
     }
 }
 
-Test(graph, transposed_and_kept) {
+static void check_transposed(int64_t bits) {
     tiga_graph *g;
     const tiga_csr *t, *again;
-    const int64_t *edge_of;
+    const void *edge_of;
+    tiga_graph_stats before, after;
     cr_assert_eq(tiga_graph_rmat(ctx, 10, 8, 3, &g), TIGA_OK);
     const tiga_csr *c = tiga_graph_csr(g);
+    cr_assert_eq(tiga_graph_get_stats(ctx, g, &before), TIGA_OK);
     cr_assert_eq(tiga_graph_transposed(ctx, g, &t, &edge_of), TIGA_OK);
+    cr_assert_eq(tiga_graph_get_stats(ctx, g, &after), TIGA_OK);
+    cr_assert_eq(after.bytes - before.bytes, (c->n_src + 1) * 8 + 2 * c->n_edges * bits / 8);
     cr_assert(t->n_dst == c->n_src && t->n_src == c->n_dst && t->n_edges == c->n_edges &&
-              t->offsets[t->n_dst] == c->n_edges);
+              t->offsets[t->n_dst] == c->n_edges && c->source_bits == 32 && t->source_bits == bits);
     int64_t *row = malloc((size_t)c->n_edges * 8);
     for (int64_t r = 0; r < c->n_dst; r++)
         for (int64_t e = c->offsets[r]; e < c->offsets[r + 1]; e++)
             row[e] = r;
     for (int64_t s = 0; s < t->n_dst; s++)
         for (int64_t k = t->offsets[s]; k < t->offsets[s + 1]; k++) {
-            cr_assert(source(c, edge_of[k]) == s && row[edge_of[k]] == source(t, k));
-            cr_assert(k == t->offsets[s] || edge_of[k] > edge_of[k - 1]);
+            int64_t e = number_at(edge_of, bits, k);
+            cr_assert(source(c, e) == s && row[e] == source(t, k));
+            cr_assert(k == t->offsets[s] || e > number_at(edge_of, bits, k - 1));
         }
     cr_assert_eq(tiga_graph_transposed(ctx, g, &again, NULL), TIGA_OK);
     cr_assert_eq(again, t);
     free(row);
     tiga_graph_free(g);
+}
+
+Test(graph, transposed_and_kept) {
+    check_transposed(32);
+    ctx->wide_from = 1;
+    check_transposed(64);
+}
+
+/* Sizes alone decide; the arrays are not looked at. */
+static int64_t transposed_bits_of(int64_t n_dst, int64_t n_src, int64_t n_edges) {
+    tiga_graph *g;
+    tiga_csr csr = {.n_dst = n_dst, .n_src = n_src, .n_edges = n_edges, .source_bits = 32};
+    cr_assert_eq(rt_graph_take(ctx, csr, NULL, NULL, &g), TIGA_OK);
+    int64_t bits = g->transposed_bits;
+    tiga_graph_free(g);
+    return bits;
+}
+
+Test(graph, transposed_relations_are_as_wide_as_rows_and_edges_need) {
+    const int64_t most = INT32_MAX;
+    cr_assert_eq(transposed_bits_of(0, 0, 0), 32);
+    cr_assert_eq(transposed_bits_of(most, most, most), 32);
+    cr_assert_eq(transposed_bits_of(most + 1, 5, 5), 64);
+    cr_assert_eq(transposed_bits_of(5, 5, most + 1), 64);
+    cr_assert_eq(transposed_bits_of(5, most + 1, 5), 32); /* what it reads are rows */
+    cr_assert_eq(transposed_bits_of(RT_MAX_NODES, RT_MAX_NODES, RT_MAX_NODES), 64);
+    ctx->wide_from = 5;
+    cr_assert_eq(transposed_bits_of(4, 9, 4), 32);
+    cr_assert_eq(transposed_bits_of(5, 9, 4), 64);
+    cr_assert_eq(transposed_bits_of(4, 9, 5), 64);
 }
 
 Test(graph, figures) {
@@ -311,6 +348,10 @@ Test(graph, every_allocation_fails) {
     EVERY_ALLOCATION_FAILS(tiga_graph_uniform(ctx, 10, 3, 1, &g), tiga_graph_free(g));
     EVERY_ALLOCATION_FAILS(tiga_graph_rmat(ctx, 4, 3, 1, &g), (void)0);
     EVERY_ALLOCATION_FAILS(tiga_graph_get_stats(ctx, g, &s), (void)0);
+    EVERY_ALLOCATION_FAILS(tiga_graph_transposed(ctx, g, &t, NULL), (void)0);
+    tiga_graph_free(g);
+    ctx->wide_from = 1;
+    cr_assert_eq(tiga_graph_rmat(ctx, 4, 3, 1, &g), TIGA_OK);
     EVERY_ALLOCATION_FAILS(tiga_graph_transposed(ctx, g, &t, NULL), (void)0);
     tiga_graph_free(g);
 }

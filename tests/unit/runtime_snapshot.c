@@ -24,13 +24,25 @@ TestSuite(snapshot, .init = open_context, .fini = close_context);
 
 static bool same_bytes(const void *a, const void *b, int64_t n) { return n == 0 || memcmp(a, b, (size_t)n) == 0; }
 
-/* A graph read from its snapshot has everything at once, and the same as g makes for itself. */
-static void round_trip(tiga_graph *g) {
+static int64_t number_at(const void *array, int64_t bits, int64_t i) {
+    return bits == 32 ? ((const int32_t *)array)[i] : ((const int64_t *)array)[i];
+}
+
+static void set_number(void *array, int64_t bits, int64_t i, int64_t value) {
+    if (bits == 32)
+        ((int32_t *)array)[i] = (int32_t)value;
+    else
+        ((int64_t *)array)[i] = value;
+}
+
+/* A graph read from its snapshot has everything at once, and the same as g makes for itself; as wide as the reader's graphs
+ * are, whatever the writer's were. */
+static void round_trip(tiga_graph *g, int64_t bits) {
     tiga_graph *h;
     tiga_array values;
     tiga_graph_stats a, b;
     const tiga_csr *t, *u;
-    const int64_t *e, *f;
+    const void *e, *f;
     int64_t built = 0;
     cr_assert_eq(tiga_graph_write_snapshot(ctx, path, g, NULL), TIGA_OK, "%s", tiga_error_text(ctx));
     cr_assert_eq(tiga_graph_read(ctx, path, NULL, &h, &values), TIGA_OK, "%s", tiga_error_text(ctx));
@@ -44,40 +56,69 @@ static void round_trip(tiga_graph *g) {
     cr_assert_eq(rt_graph_transposed(ctx, h, &u, &f, &built), TIGA_OK);
     cr_assert_eq(built, 0);
     cr_assert(t->n_dst == u->n_dst && t->n_src == u->n_src && t->n_edges == u->n_edges);
-    cr_assert_eq(t->source_bits, u->source_bits);
+    cr_assert_eq(u->source_bits, t->n_edges || t->n_src ? bits : 32);
     cr_assert(same_bytes(t->offsets, u->offsets, (t->n_dst + 1) * 8));
-    cr_assert(same_bytes(t->sources, u->sources, t->n_edges * t->source_bits / 8));
-    cr_assert(same_bytes(e, f, t->n_edges * 8));
+    for (int64_t k = 0; k < t->n_edges; k++) {
+        cr_assert_eq(number_at(t->sources, t->source_bits, k), number_at(u->sources, bits, k));
+        cr_assert_eq(number_at(e, t->source_bits, k), number_at(f, bits, k));
+    }
     tiga_array_free(&values);
     tiga_graph_free(h);
 }
 
-Test(snapshot, round_trips) {
+/* Through a reader of each width. */
+static void round_trips(tiga_graph *g) {
+    int64_t wide_from = ctx->wide_from;
+    for (ctx->wide_from = 0; ctx->wide_from < 2; ctx->wide_from++)
+        round_trip(g, ctx->wide_from ? 64 : 32);
+    ctx->wide_from = wide_from;
+    tiga_graph_free(g);
+}
+
+static void round_trips_of_many(void) {
     tiga_graph *g;
     cr_assert_eq(tiga_graph_rmat(ctx, 17, 8, 1, &g), TIGA_OK); /* several tasks of the check */
-    round_trip(g);
-    tiga_graph_free(g);
+    round_trips(g);
     cr_assert_eq(tiga_graph_local(ctx, 50, 3, &g), TIGA_OK);
-    round_trip(g);
-    tiga_graph_free(g);
+    round_trips(g);
     static const int64_t none[1] = {0}, empty[4] = {0};
     const int64_t shapes[][2] = {{0, 0}, {0, 5}, {3, 0}, {3, 7}};
     for (int i = 0; i < 4; i++) {
         const int64_t *offsets = shapes[i][0] ? empty : none;
         cr_assert_eq(tiga_graph_from_csr(ctx, shapes[i][0], shapes[i][1], offsets, NULL, 32, TIGA_BORROW, &g), TIGA_OK);
-        round_trip(g);
-        tiga_graph_free(g);
+        round_trips(g);
     }
     int64_t hub[300]; /* one row, every source three times */
     for (int i = 0; i < 300; i++)
         hub[i] = i * 7 % 100;
     const int64_t one_row[] = {0, 0, 300, 300};
     cr_assert_eq(tiga_graph_from_csr(ctx, 3, 100, one_row, hub, 64, TIGA_BORROW, &g), TIGA_OK);
-    round_trip(g);
-    tiga_graph_free(g);
+    round_trips(g);
     cr_assert_eq(tiga_graph_from_csr(ctx, 3, 100, one_row, hub, 64, TIGA_COPY, &g), TIGA_OK);
-    round_trip(g);
-    tiga_graph_free(g);
+    round_trips(g);
+}
+
+Test(snapshot, round_trips) {
+    round_trips_of_many();
+    ctx->wide_from = 1;
+    round_trips_of_many();
+}
+
+/* What is written does not depend on the width in memory. */
+Test(snapshot, the_narrowest_types_are_written) {
+    base_str file[2] = {{0}, {0}};
+    for (int wide = 0; wide < 2; wide++) {
+        tiga_graph *g;
+        ctx->wide_from = wide;
+        cr_assert_eq(tiga_graph_rmat(ctx, 8, 4, 1, &g), TIGA_OK);
+        cr_assert_eq(g->transposed_bits, wide ? 64 : 32);
+        cr_assert_eq(tiga_graph_write_snapshot(ctx, path, g, NULL), TIGA_OK, "%s", tiga_error_text(ctx));
+        cr_assert(base_file_read(path, &file[wide], NULL));
+        tiga_graph_free(g);
+    }
+    cr_assert(file[0].len == file[1].len && !memcmp(file[0].data, file[1].data, file[0].len));
+    base_str_fini(&file[0]);
+    base_str_fini(&file[1]);
 }
 
 Test(snapshot, degrees_are_counted_by_powers_of_two) {
@@ -94,8 +135,8 @@ Test(snapshot, degrees_are_counted_by_powers_of_two) {
 /* ---- wrong ones ---- */
 typedef struct parts {
     tiga_csr csr;
-    int64_t *offsets, *edge_of, figures[RT_FIGURES];
-    int32_t *sources;
+    int64_t *offsets, figures[RT_FIGURES], bits;
+    void *sources, *edge_of;
 } parts;
 
 static void *copy(const void *from, int64_t n_bytes) {
@@ -107,14 +148,14 @@ static void *copy(const void *from, int64_t n_bytes) {
 
 static parts parts_of(tiga_graph *g) {
     const tiga_csr *t;
-    const int64_t *e;
+    const void *e;
     tiga_graph_stats s;
     cr_assert_eq(tiga_graph_transposed(ctx, g, &t, &e), TIGA_OK);
     cr_assert_eq(tiga_graph_get_stats(ctx, g, &s), TIGA_OK);
-    parts p = {.csr = g->csr};
+    parts p = {.csr = g->csr, .bits = t->source_bits};
     p.offsets = copy(t->offsets, (t->n_dst + 1) * 8);
-    p.sources = copy(t->sources, t->n_edges * 4);
-    p.edge_of = copy(e, t->n_edges * 8);
+    p.sources = copy(t->sources, t->n_edges * p.bits / 8);
+    p.edge_of = copy(e, t->n_edges * p.bits / 8);
     rt_snapshot_figures(&s, p.figures);
     return p;
 }
@@ -141,57 +182,64 @@ static tiga_status offer(const parts *p) {
     return status;
 }
 
-static void refuses(const parts *p, int64_t *at, int64_t value, const char *what) {
-    int64_t old = *at;
-    if (value == old)
+/* With another value at place i of an array of that many bits. */
+static void refuses(const parts *p, void *array, int64_t bits, int64_t i, int64_t value, const char *what) {
+    int64_t old = number_at(array, bits, i);
+    if (value == old || (bits == 32 && value != (int32_t)value))
         return;
-    *at = value;
+    set_number(array, bits, i, value);
     tiga_status status = offer(p);
     cr_assert(status == TIGA_E_FORMAT || status == TIGA_E_RANGE, "%s: %lld for %lld is taken", what, (long long)value,
               (long long)old);
     cr_assert(!strncmp(tiga_error_text(ctx), "g.npz", 5), "%s", tiga_error_text(ctx));
-    *at = old;
+    set_number(array, bits, i, old);
 }
 
-Test(snapshot, every_wrong_number_is_refused) {
+static void refuses_every_wrong_number(void) {
     tiga_graph *g;
     cr_assert_eq(tiga_graph_rmat(ctx, 4, 4, 7, &g), TIGA_OK);
     parts p = parts_of(g);
     const tiga_csr *c = &g->csr;
     cr_assert_eq(offer(&p), TIGA_OK, "%s", tiga_error_text(ctx));
-    const int64_t wild[] = {-1, INT64_MIN, INT64_MAX, c->n_edges, c->n_edges + 1, 1LL << 32, 0};
+    cr_assert_eq(p.bits, ctx->wide_from ? 64 : 32);
+    const int64_t wild[] = {-1, INT64_MIN, INT64_MAX, INT32_MIN, INT32_MAX, c->n_edges, c->n_edges + 1, 1LL << 32, 0};
     for (size_t k = 0; k < sizeof wild / sizeof *wild; k++) {
         for (int64_t i = 0; i <= c->n_src; i++)
-            refuses(&p, &p.offsets[i], wild[k], "offset");
-        for (int64_t i = 0; i < c->n_edges; i++)
-            refuses(&p, &p.edge_of[i], wild[k], "edge");
+            refuses(&p, p.offsets, 64, i, wild[k], "offset");
+        for (int64_t i = 0; i < c->n_edges; i++) {
+            refuses(&p, p.edge_of, p.bits, i, wild[k], "edge");
+            if (wild[k])
+                refuses(&p, p.sources, p.bits, i, wild[k], "row");
+        }
         for (int i = 0; i < RT_FIGURES; i++)
-            refuses(&p, &p.figures[i], wild[k], "figure");
+            refuses(&p, p.figures, 64, i, wild[k], "figure");
     }
     for (int64_t i = 0; i < c->n_edges; i++) {
         for (int64_t e = 0; e < c->n_edges; e++)
-            refuses(&p, &p.edge_of[i], e, "edge");
-        for (int32_t row = -1; row <= c->n_dst; row++) {
-            int32_t old = p.sources[i];
-            p.sources[i] = row;
-            cr_assert(row == old || offer(&p) == TIGA_E_FORMAT, "row %d for %d", row, old);
-            p.sources[i] = old;
-        }
+            refuses(&p, p.edge_of, p.bits, i, e, "edge");
+        for (int64_t row = -1; row <= c->n_dst; row++)
+            refuses(&p, p.sources, p.bits, i, row, "row");
     }
     for (int64_t i = 0; i <= c->n_src; i++)
         for (int64_t v = 0; v <= c->n_edges; v++)
-            refuses(&p, &p.offsets[i], v, "offset");
+            refuses(&p, p.offsets, 64, i, v, "offset");
     for (int64_t i = 0; i + 1 < c->n_edges; i++) { /* two edges of one source the other way round */
-        int64_t e = p.edge_of[i], f = p.edge_of[i + 1];
-        p.edge_of[i] = f;
-        p.edge_of[i + 1] = e;
+        int64_t e = number_at(p.edge_of, p.bits, i), f = number_at(p.edge_of, p.bits, i + 1);
+        set_number(p.edge_of, p.bits, i, f);
+        set_number(p.edge_of, p.bits, i + 1, e);
         cr_assert_eq(offer(&p), TIGA_E_FORMAT);
-        p.edge_of[i] = e;
-        p.edge_of[i + 1] = f;
+        set_number(p.edge_of, p.bits, i, e);
+        set_number(p.edge_of, p.bits, i + 1, f);
     }
     cr_assert_eq(offer(&p), TIGA_OK);
     parts_fini(&p);
     tiga_graph_free(g);
+}
+
+Test(snapshot, every_wrong_number_is_refused) {
+    refuses_every_wrong_number();
+    ctx->wide_from = 1;
+    refuses_every_wrong_number();
 }
 
 Test(snapshot, that_of_another_graph_is_refused) {
@@ -210,9 +258,8 @@ Test(snapshot, that_of_another_graph_is_refused) {
 }
 
 /* ---- failures ---- */
-Test(snapshot, every_allocation_fails) {
+static void fail_every_allocation(void) {
     tiga_graph *g;
-    ctx->threads = 1;
     cr_assert_eq(tiga_graph_local(ctx, 10, 2, &g), TIGA_OK);
     for (uint64_t k = 1;; k++) {
         tiga_graph *fresh;
@@ -248,4 +295,11 @@ Test(snapshot, every_allocation_fails) {
         cr_assert_lt(k, 300);
     }
     base_str_fini(&s);
+}
+
+Test(snapshot, every_allocation_fails) {
+    ctx->threads = 1;
+    fail_every_allocation();
+    ctx->wide_from = 1;
+    fail_every_allocation();
 }
