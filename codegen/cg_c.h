@@ -34,6 +34,7 @@ typedef struct cg_place {
     size_t n_pieces; /* > 0: the array is these variables */
     cg_piece *pieces;
     bool declared; /* scalar: its declaration was written */
+    const ir_op *view; /* the load of what it is a copy of, while it is read there; NULL: it is read itself */
     const char *vector; /* partials, states in slots: the vector that holds all 16 while a loop runs */
 } cg_place;
 
@@ -74,6 +75,7 @@ typedef struct cg_loop {
     ir_id tile_arg; /* its width argument; 0 outside */
     int64_t tile_width; /* constant, or 0 when known at run time only */
     int64_t tile_capacity;
+    bool viewing; /* in launches of few units: copies {few} are not made */
     /* the piece of a lanes loop that is written now */
     int lanes; /* 0: not in vector code */
     int64_t lane_offset; /* constant offset of the piece */
@@ -101,8 +103,16 @@ ir_id cg_region_arg(const cg_loop *c, const ir_op *loop, int64_t index); /* live
 void cg_set_value(cg_loop *c, ir_id id, const char *ctype, const char *expr, bool atom);
 void cg_expression(cg_loop *c, ir_id id);
 void cg_assign(cg_loop *c, const char *place, const char *value);
+void cg_bind_arg(cg_loop *c, const ir_op *loop, int64_t index, const char *text);
+void cg_counted(cg_loop *c, ir_id id, const char *want, const char *from, const char *to);
 void cg_edge_bounds(cg_loop *c, const ir_op *op, const char **begin, const char **end);
 void cg_prefetch(cg_loop *c, ir_id edges, const char *e, const char *steps);
+
+/* cg_rows.c */
+void cg_rows(cg_loop *c, ir_id id);
+void cg_copy_or_view(cg_loop *c, ir_id id); /* a loop {few} */
+const char *cg_viewed(cg_loop *c, const ir_op *read);
+void cg_tile_of_rows(cg_loop *c, const ir_region *r); /* what a tile holds */
 
 /* cg_pieces.c: loops, long ones in pieces between which the caller is asked whether to give up */
 /* How many steps, of `width` iterations each, are a piece: a number or a name; NULL: the loop stays whole. */

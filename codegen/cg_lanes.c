@@ -637,7 +637,7 @@ static void tile_copy(cg_loop *c, const ir_op *op, const char *k0, const char *w
     c->tile_capacity = capacity;
     bind(c, op, 0, k0);
     bind(c, op, 1, width ? base_arena_printf(c->arena, "%lld", (long long)width) : w);
-    cg_region(c, op->region);
+    cg_tile_of_rows(c, op->region);
     c->tile_arg = outer.arg;
     c->tile_width = outer.width;
     c->tile_capacity = outer.capacity;

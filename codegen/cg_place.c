@@ -74,6 +74,8 @@ const char *cg_element(cg_loop *c, ir_id id) {
     const cg_place *p = &c->place[op->args[0]];
     if (p->n_pieces)
         return cg_piece_at(c, p)->name;
+    if (p->view && op->code == IR_READ)
+        return cg_viewed(c, op);
     size_t n = place_index(c, op, index, dims);
     if (n == 0)
         return p->name;

@@ -187,13 +187,13 @@ static void collapse(cg_loop *c, ir_id id) {
 }
 
 /* ---- loops ------------------------------------------------------------------------------------------------------- */
-static void bind_arg(cg_loop *c, const ir_op *loop, int64_t index, const char *text) {
+void cg_bind_arg(cg_loop *c, const ir_op *loop, int64_t index, const char *text) {
     ir_id arg = cg_region_arg(c, loop, index);
     if (arg)
         c->text[arg] = text;
 }
 
-static void counted(cg_loop *c, ir_id id, const char *want, const char *from, const char *to) {
+void cg_counted(cg_loop *c, ir_id id, const char *want, const char *from, const char *to) {
     const ir_op *op = ir_at(c->f, id);
     const char *steps = cg_piece_steps(c, id, 1);
     size_t mark = cg_names_mark(&c->names);
@@ -204,9 +204,9 @@ static void counted(cg_loop *c, ir_id id, const char *want, const char *from, co
         head = base_arena_printf(c->arena, "int64_t %s = %s, %s = %s", i, from, end, to);
     }
     cg_open_steps(c, NULL, i, head, end, steps);
-    bind_arg(c, op, 0, i);
+    cg_bind_arg(c, op, 0, i);
     if (op->code == IR_RANGE)
-        bind_arg(c, op, 1, strcmp(from, "0") ? base_arena_printf(c->arena, "(%s - %s)", i, from) : i);
+        cg_bind_arg(c, op, 1, strcmp(from, "0") ? base_arena_printf(c->arena, "(%s - %s)", i, from) : i);
     cg_region(c, op->region);
     cg_close_steps(c, i, end, steps);
     cg_names_release(&c->names, mark);
@@ -398,7 +398,7 @@ static void edges(cg_loop *c, ir_id id) {
     if (asks)
         first_piece(c, id, begin, end, asks);
     cg_open_steps(c, "TIGA_NO_UNROLL", e, head, last, asks ? NULL : steps);
-    bind_arg(c, op, 0, e);
+    cg_bind_arg(c, op, 0, e);
     if (lane)
         c->text[lane] = base_arena_printf(c->arena, "(%s - %s)", e, begin);
     cg_prefetch(c, id, e, asks);
@@ -412,37 +412,15 @@ static void edges(cg_loop *c, ir_id id) {
     cg_names_release(&c->names, mark);
 }
 
-/* ---- rows -------------------------------------------------------------------------------------------------------- */
-/* {step}: so many side by side, as long as there are so many; {rest}: those left. */
-static void rows(cg_loop *c, ir_id id) {
-    const ir_op *op = ir_at(c->f, id);
-    int64_t step = ir_int(op, IR_ATTR_STEP, 1), rest = ir_int(op, IR_ATTR_REST, 0);
-    const char *first = c->row_begin;
-    size_t mark = cg_names_mark(&c->names);
-    if (step == 1 && rest)
-        first = base_arena_printf(c->arena, "%s - (%s - %s) %% %lld", c->row_end, c->row_end, c->row_begin,
-                                  (long long)rest);
-    if (step == 1) {
-        counted(c, id, c->f->rows_per_unit > 1 ? "unit" : "i", first, c->row_end);
-        return;
-    }
-    const char *i = cg_name(&c->names, "i");
-    cg_open(&c->w, "for (int64_t %s = %s; %s + %lld <= %s; %s += %lld)", i, first, i, (long long)step, c->row_end, i,
-            (long long)step);
-    for (int64_t j = 0; j < step; ++j)
-        bind_arg(c, op, j, j ? base_arena_printf(c->arena, "(%s + %lld)", i, (long long)j) : i);
-    cg_region(c, op->region);
-    cg_close(&c->w, "");
-    cg_names_release(&c->names, mark);
-}
-
 /* ---- dispatch ---------------------------------------------------------------------------------------------------- */
 static void loop_statement(cg_loop *c, ir_id id) {
     const ir_op *op = ir_at(c->f, id);
     if (op->code == IR_ROWS)
-        rows(c, id);
+        cg_rows(c, id);
+    else if (op->code == IR_LOOP && ir_find_attr(op, IR_ATTR_FEW))
+        cg_copy_or_view(c, id);
     else if (op->code == IR_LOOP)
-        counted(c, id, "n", "0", c->text[op->args[0]]);
+        cg_counted(c, id, "n", "0", c->text[op->args[0]]);
     else if (op->code == IR_LANES)
         cg_lanes(c, id);
     else if (op->code == IR_TILES)
@@ -450,7 +428,7 @@ static void loop_statement(cg_loop *c, ir_id id) {
     else if (ir_int(op, IR_ATTR_LANES, 1) == IR_N_PARTIALS && cg_vectorizable(c, id))
         cg_sixteen(c, id);
     else if (op->code == IR_RANGE)
-        counted(c, id, "r", c->text[op->args[0]], c->text[op->args[1]]);
+        cg_counted(c, id, "r", c->text[op->args[0]], c->text[op->args[1]]);
     else
         edges(c, id);
 }

@@ -25,8 +25,8 @@ typedef struct ir_check {
     ir_id loops[IR_CHECK_DEPTH]; /* operations whose regions enclose it, outermost first */
     int depth;
     bool has_rows;
-    int64_t rows_left; /* loops: the step of rows that may have left some; 0: none */
-    const ir_region *rows_in; /* where those stand */
+    int64_t rows_left,
+        rows_few; /* loops: the step of rows that leave some in launches of at most so many units; or 0 */
     unsigned char *held;   /* task functions, by id of an instance: IR_HELD_* at this place */
     struct ir_check_hold *undo; /* what was before, in order; regions go back to where they began */
     size_t n_undo, cap_undo;

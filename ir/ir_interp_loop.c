@@ -37,9 +37,11 @@ static bool run_body(ir_loop_run *r, const ir_op *loop, int64_t a, int64_t b, in
 /* ---- loops ---- */
 static bool run_rows(ir_loop_run *r, const ir_op *op) {
     int64_t step = ir_int(op, IR_ATTR_STEP, 1), rest = ir_int(op, IR_ATTR_REST, 0);
-    for (int64_t i = rest ? r->n_units - r->n_units % rest : 0; i + step <= r->n_units; i += step) {
+    bool few = r->n_units <= ir_int(op, IR_ATTR_FEW, 0);
+    int64_t left = few ? r->n_units % (rest ? rest : step) : 0;
+    for (int64_t i = rest ? r->n_units - left : 0; i < (rest ? r->n_units : r->n_units - left); i += step) {
         for (int64_t j = 0; j < step; j++)
-            r->values[op->region->ops[j]].i = i + j;
+            r->values[op->region->ops[j]].i = i + j < r->n_units ? i + j : r->n_units - 1;
         if (!run_region(r, op->region))
             return false;
     }

@@ -174,7 +174,9 @@ static attr_rule attr_rule_of(ir_opcode code) {
     if (code == IR_GRAD)
         r.required = BIT(OUTPUTS);
     if (code == IR_ROWS)
-        r.optional |= BIT(STEP) | BIT(REST);
+        r.optional |= BIT(STEP) | BIT(REST) | BIT(FEW);
+    if (code == IR_LOOP)
+        r.optional |= BIT(FEW);
     if (code == IR_TILES)
         r.required = BIT(WIDTH);
     if (code == IR_BIND)

@@ -57,18 +57,30 @@ static bool check_independent(ir_check *c, const ir_op *op, ir_id place, uint32_
 }
 
 /* ---- loops ---- */
-/* One that takes them side by side is followed by one for the rest. */
+/* Are there rows for what a step leaves? */
+static bool has_rest(const ir_check *c, int64_t step) {
+    for (size_t i = 0; i < c->f->body.n; i++) {
+        const ir_op *rows = ir_at(c->f, c->f->body.ops[i]);
+        if (rows->code == IR_ROWS && ir_int(rows, IR_ATTR_REST, 0) == step)
+            return true;
+    }
+    return false;
+}
+
+/* Those that leave some in launches of few units are followed by those for the rest. */
 static bool check_rows(ir_check *c, const ir_op *op) {
-    int64_t step = ir_int(op, IR_ATTR_STEP, 1), rest = ir_int(op, IR_ATTR_REST, 0);
+    int64_t step = ir_int(op, IR_ATTR_STEP, 1), rest = ir_int(op, IR_ATTR_REST, 0), few = ir_int(op, IR_ATTR_FEW, 0);
     if (c->depth > 1 || (c->depth && ir_at(c->f, c->loops[0])->code != IR_TILES))
         return ir_check_fail(c, "it stands at the top of the function, or in tiles there");
     if (step < 1 || step > IR_MAX_STEP || (rest && step > 1))
         return ir_check_fail(c, "step is 1 to %d, and not that of a rest", IR_MAX_STEP);
-    if (c->has_rows ? !rest || rest != c->rows_left || c->in != c->rows_in : rest != 0)
+    if (few < 0 || (few && step == 1 && !rest) || (few && step > 1 && !has_rest(c, step)))
+        return ir_check_fail(c, "few is at least 1, of a step and of its rest behind it");
+    if (c->has_rows ? !rest || rest != c->rows_left || few != c->rows_few || c->depth : rest != 0)
         return ir_check_fail(c, "it stands once, unless it takes the rest of those before it");
     c->has_rows = true;
-    c->rows_in = c->in;
-    c->rows_left = step > 1 ? step : 0;
+    c->rows_left = few ? step : 0;
+    c->rows_few = few;
     return ir_check_region_args(c, op, (size_t)step, NULL);
 }
 
@@ -87,7 +99,8 @@ static bool check_loop(ir_check *c, const ir_op *op) {
     if (!check_i64s(c, op, 0, op->n_args) || !check_lanes_attr(c, op))
         return false;
     if (!check_positive(c, op, IR_ATTR_PREFETCH, 0, "prefetch") ||
-        !check_positive(c, op, IR_ATTR_VECTOR, 0, "vector") || !check_positive(c, op, IR_ATTR_WIDTH, 1, "width"))
+        !check_positive(c, op, IR_ATTR_VECTOR, 0, "vector") || !check_positive(c, op, IR_ATTR_WIDTH, 1, "width") ||
+        (op->code == IR_LOOP && !check_positive(c, op, IR_ATTR_FEW, 1, "few")))
         return false;
     if (op->code == IR_EDGES && !ir_walks(c->f))
         return ir_check_fail(c, "a function over rows walks no edges");

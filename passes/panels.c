@@ -4,8 +4,11 @@
  *
  * reads all of W for each row.  Here the tiles come to stand outside of the rows.  The columns of a tile are copied first
  * (the panel: as wide as a vector, filled up with zeros, whichever way W lies in memory), then ROWS_AT_ONCE rows go
- * through it side by side, each with an accumulator of its own in a register, and those left over one by one.  k stays in
- * order from 0, so no bit changes.
+ * through it side by side, each with an accumulator of its own in a register; where fewer are left, the last one fills
+ * up.  k stays in order from 0, so no bit changes.
+ *
+ * A few rows are not worth the copying: launches of at most FEW_ROWS read W itself instead of the panel, and what does not
+ * fill a step goes row by row, through wider tiles.  Not where W is turned.
  *
  * Possible when the rows hold one such product and, behind it, only loops over its columns that use their own element of
  * it; what stands before it is done again for each tile, so it must be cheap.  For CPUs. */
@@ -13,7 +16,7 @@
 
 #include <string.h>
 
-enum { ROWS_AT_ONCE = 6, VECTOR_BYTES = 64, LEAST_TERMS = 4 };
+enum { ROWS_AT_ONCE = 4, FEW_ROWS = 8, VECTOR_BYTES = 64, LEAST_TERMS = 4 };
 
 typedef struct panel { /* of a matrix: a field (place 0), or an array of the preamble */
     uint32_t field;
@@ -294,6 +297,8 @@ static void fill_panel(panels *p, const panel *x, ir_region *r, ir_id full, ir_i
     const ir_type *t = type_of_panel(p, x);
     ir_id n = pass_put_size(p->m, p->f, r, t->dim[!x->lane_axis]);
     ir_id loop = pass_put(p->m, p->f, r, IR_LOOP, (ir_type){.dtype = IR_NONE}, &n, 1);
+    if (!x->place && x->lane_axis)
+        ir_set_int(p->m, at(p, loop), IR_ATTR_FEW, FEW_ROWS);
     ir_region *in = at(p, loop)->region;
     ir_id k = pass_put_arg(p->m, p->f, in, 0);
     for (int copy = 0; copy < 2; copy++) {
@@ -348,9 +353,11 @@ static void side_by_side(panels *p, const ir_region *from, ir_region *to, int n_
     }
 }
 
-static void put_rows(panels *p, const ir_region *one, ir_region *r, int n_rows) {
+static void put_rows(panels *p, const ir_region *one, ir_region *r, int n_rows, bool few) {
     ir_id rows = pass_put(p->m, p->f, r, IR_ROWS, (ir_type){.dtype = IR_NONE}, NULL, 0);
     ir_set_int(p->m, at(p, rows), n_rows > 1 ? IR_ATTR_STEP : IR_ATTR_REST, ROWS_AT_ONCE);
+    if (few)
+        ir_set_int(p->m, at(p, rows), IR_ATTR_FEW, FEW_ROWS);
     ir_region *body = at(p, rows)->region;
     for (int j = 0; j < n_rows; j++)
         memset(p->map[j], 0, p->f->n_ops * sizeof *p->map[j]);
@@ -384,11 +391,25 @@ static ir_region *one_row(panels *p, ir_id full) {
     return one;
 }
 
+static bool all_straight(const panels *p) {
+    for (size_t i = 0; i < p->n; i++)
+        if (!p->list[i].lane_axis)
+            return false;
+    return true;
+}
+
 static void turn_around(panels *p) {
     ir_id tiles_id = p->in_rows->ops[p->tiles_at];
     ir_dtype t = at(p, p->product)->type.dtype;
     p->lanes = VECTOR_BYTES / (int64_t)(ir_dtype_bytes(t) < 4 ? 4 : ir_dtype_bytes(t));
+    size_t most = p->f->n_ops * (ROWS_AT_ONCE + 4) + 64;
+    for (int j = 0; j < ROWS_AT_ONCE; j++)
+        p->map[j] = base_arena_new_array(p->scratch, ir_id, most);
     ir_erase(p->top, p->rows_at);
+    bool few = all_straight(p);
+    ir_region rest = {0};
+    if (few)
+        put_rows(p, p->in_rows, &rest, 1, true);
     ir_id full = pass_put_number(p->m, p->f, p->top, p->lanes);
     for (size_t i = 0; i < p->n; i++)
         declare_panel(p, &p->list[i], p->top);
@@ -404,13 +425,11 @@ static void turn_around(panels *p) {
     ir_append(p->m, in, p->width);
     for (size_t i = 0; i < p->n; i++)
         fill_panel(p, &p->list[i], in, full, zero[i]);
-    size_t most = p->f->n_ops * (ROWS_AT_ONCE + 4) + 64;
-    for (int j = 0; j < ROWS_AT_ONCE; j++)
-        p->map[j] = base_arena_new_array(p->scratch, ir_id, most);
-    put_rows(p, one, in, ROWS_AT_ONCE);
-    put_rows(p, one, in, 1);
+    put_rows(p, one, in, ROWS_AT_ONCE, few);
     ir_set_int(p->m, at(p, tiles_id), IR_ATTR_WIDTH, p->lanes);
     ir_append(p->m, p->top, tiles_id);
+    if (few)
+        ir_append(p->m, p->top, rest.ops[0]);
 }
 
 static bool panels_func(ir_module *m, ir_func *f, pass_context *ctx, base_str *err) {

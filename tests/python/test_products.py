@@ -1,0 +1,52 @@
+"""Products of rows with a matrix: right for any sizes, and the same bits for any number of rows."""
+import unittest
+
+from support import needs_numpy, np, tg
+
+ROWS = (0, 1, 2, 3, 4, 5, 7, 8, 9, 11, 13, 40, 300)
+TEXT = """
+program straight[M, K, N](x: T[M, K], w: T[K, N], b: T[N]) -> T[M, N] { return max(x @ w + b, 0) }
+program turned[M, K, N](x: T[M, K], w: T[N, K], b: T[N]) -> T[M, N] { return max(x @ transpose(w) + b, 0) }
+program fixed[M](x: T[M, 24], w: T[24, 40], b: T[40]) -> T[M, 40] { return max(x @ w + b, 0) }
+program narrow[M](x: T[M, 24], w: T[24, 10], b: T[10]) -> T[M, 10] { return max(x @ w + b, 0) }
+"""
+
+
+def ordered(x, w, b):
+    """What the language says: k in order, each product rounded."""
+    total = np.zeros((len(x), w.shape[1]), x.dtype)
+    for k in range(x.shape[1]):
+        total = total + x[:, k : k + 1] * w[k]
+    return np.maximum(total + b, x.dtype.type(0))
+
+
+@needs_numpy
+class Products(unittest.TestCase):
+    def check(self, call, dtype, k, n, turned=False):
+        random = np.random.default_rng(k * 1000 + n)
+        x = random.standard_normal((max(ROWS), k)).astype(dtype)
+        w = random.standard_normal((k, n)).astype(dtype)
+        b = random.standard_normal(n).astype(dtype)
+        given = np.ascontiguousarray(w.T) if turned else w
+        want = ordered(x, w, b)
+        for rows in ROWS:
+            got = call(x=x[:rows], w=given, b=b)
+            self.assertEqual(got.tobytes(), want[:rows].tobytes(), (dtype, k, n, rows, turned))
+
+    def check_all(self, element, dtype):
+        m = tg.compile(TEXT.replace("T[", element + "["))
+        for k, n in ((1, 1), (3, 10), (4, 15), (17, 16), (64, 17), (5, 33), (33, 64), (40, 65), (64, 130), (0, 3)):
+            self.check(m.straight, dtype, k, n)
+            self.check(m.turned, dtype, k, n, True)
+        self.check(m.fixed, dtype, 24, 40)
+        self.check(m.narrow, dtype, 24, 10)
+
+    def test_f32(self):
+        self.check_all("f32", "float32")
+
+    def test_f64(self):
+        self.check_all("f64", "float64")
+
+
+if __name__ == "__main__":
+    unittest.main()
