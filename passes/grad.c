@@ -70,10 +70,12 @@ static void unify_sizes(ir_func *f) {
 
 bool pass_grad(ir_module *m, pass_context *ctx, base_str *err) {
     grad_cached *cache = NULL;
+    grad_staged *staged = NULL;
     size_t n = m->n_funcs; /* kernels made here stand behind */
     for (size_t i = 0; i < n; i++) {
         ir_func *f = m->funcs[i];
-        grad g = {.m = m, .f = f, .scratch = ctx->scratch, .err = err, .cache = &cache, .cuda = ctx->cuda};
+        grad g = {
+            .m = m, .f = f, .scratch = ctx->scratch, .err = err, .cache = &cache, .staged = &staged, .cuda = ctx->cuda};
         if (f->level != IR_LEVEL_PROGRAM || !has_grad(f, &f->body))
             continue;
         unify_sizes(f);

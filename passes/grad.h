@@ -9,6 +9,9 @@
  * grad_join.c      one step of a reducer of the user's, as operations to be gone through backwards
  * grad_mixed.c     reducers of the user from the edge and the end of the row alone
  * grad_steps.c     the same edge by edge, from what each of them meets
+ * grad_parts.c     those with states of features: a few features at a time
+ * grad_stages.c    for them: what leads to the state of a reducer, and what is made of it, as two kernels
+ * grad_cut.c       for them: the first of the two for some features of the state
  * grad_adjoint.c   one kernel: its operations and, behind them, the reverse sweep, in one function that is never run
  * grad_split.c     the kernels that are cut out of it: by rows, by sources (the transposed relation), totals
  * grad_call.c      the calls of those kernels in a program, in place of the gradient of a call
@@ -74,6 +77,7 @@ typedef struct grad_states {
     bool **needs; /* the same, through other values too */
     bool **keys; /* CHOSEN: [i][j]: value j has a part in the choice */
     bool steps; /* what is MIXED is done edge by edge; always so when the combine is a scan itself */
+    bool in_parts; /* some features at a time: states of features that are done edge by edge */
     const char *refused; /* what it does that has no gradient; NULL: all is well */
 } grad_states;
 
@@ -103,6 +107,7 @@ const ir_id *grad_join_back(grad_join *u, const ir_id *x);
 
 /* ---- grad_steps.c ---- */
 const char *grad_steps_refused(const grad_states *s); /* why it is not gone through edge by edge; NULL: it can be */
+bool grad_steps_fit(const grad_states *s); /* as it is, not only in parts */
 void grad_steps_rule(grad_sink *k, const grad_states *s, const ir_id *ct);
 
 /* ---- grad_mixed.c ---- */
@@ -175,6 +180,8 @@ grad_kernels grad_split(ir_module *m, const grad_adjoint *a, const char *name, b
 /* ---- grad_call.c ---- */
 typedef struct grad_cached grad_cached;
 
+typedef struct grad_staged grad_staged;
+
 /* One program. */
 typedef struct grad {
     ir_module *m;
@@ -182,6 +189,7 @@ typedef struct grad {
     base_arena *scratch;
     base_str *err;
     grad_cached **cache; /* kernels made so far, of all programs */
+    grad_staged **staged; /* kernels taken apart so far, likewise */
     bool cuda;
     bool again; /* what is made now is differentiated itself later on */
 } grad;
@@ -189,6 +197,53 @@ typedef struct grad {
 /* The kernels' calls, emitted with b: cotangent[i] of result i (0: none), gradients of the operands for which
  * out[i] != 0 on entry; on return out[i] is the gradient, 0 when nothing reaches the operand. */
 bool grad_call(grad *g, ir_builder *b, ir_id call, const ir_id *cotangent, ir_id *out);
+/* A call of `made`, a kernel made of k, on the graph on which `like` calls k. */
+ir_id grad_emit_call(grad *g, ir_builder *b, const ir_op *like, const ir_func *k, const ir_func *made,
+                     const ir_id *args, size_t n_args);
+ir_id grad_get_result(grad *g, ir_builder *b, ir_id call, const ir_func *k, size_t i);
+ir_dim grad_call_dim(grad *g, const ir_op *call, const ir_func *k, ir_dim d); /* a size of k in those of the program */
+
+/* ---- grad_stages.c ---- */
+typedef struct grad_stages {
+    const ir_func *states; /* the fields of the kernel to the values of the state at the end of the row */
+    const ir_func *rest; /* the fields, and behind them those values, to the results of the kernel */
+    size_t n_results, *result; /* by value of the state: which result of `states`; SIZE_MAX: not used */
+} grad_stages;
+grad_stages grad_stages_of(grad *g, const ir_func *k, ir_id combine);
+/* A new kernel, called after `base` and what it does; a copy of `like` when that is not NULL. */
+ir_func *grad_new_kernel(grad *g, const char *base, const char *what, const ir_func *like);
+
+/* ---- grad_cut.c ---- */
+#define GRAD_NO_AXIS (-1)
+/* Which axis of the state each axis of a value is, counted from the last; GRAD_NO_AXIS: one of size 1. */
+typedef struct grad_place {
+    signed char pos[IR_MAX_RANK];
+} grad_place;
+grad_place grad_place_of_state(const ir_type *t);
+bool grad_place_is_wide(const grad_place *p, uint32_t rank, int64_t width); /* has a part `width` elements, or one? */
+
+typedef struct grad_cut_arg {
+    size_t param; /* of the kernel that was cut */
+    bool cut; /* a part of it; else all */
+    grad_place place;
+} grad_cut_arg;
+
+typedef struct grad_cut {
+    const ir_func *f; /* parameters: where the part is, by position; then args.  Results: those of `states` */
+    grad_cut_arg *args;
+    size_t n_args, cap_args;
+    uint32_t rank; /* of the state */
+    ir_dim size[IR_MAX_RANK]; /* by position */
+    int64_t width; /* of a part on the last axis */
+} grad_cut;
+grad_cut grad_cut_of(grad *g, const grad_states *s, const grad_stages *st);
+/* Elements of v; at: by position, where the part is. */
+ir_id grad_take_part(ir_builder *b, ir_id v, const grad_place *p, const ir_id *at, int64_t width);
+ir_id grad_numbers(ir_builder *b, ir_dim n); /* 0, 1, 2, ... */
+
+/* ---- grad_parts.c ---- */
+/* As grad_call; combine: of the kernel that is called, one that is gone through edge by edge but for its size. */
+bool grad_call_parts(grad *g, ir_builder *b, ir_id call, ir_id combine, const ir_id *cotangent, ir_id *out);
 
 /* ---- grad_program.c ---- */
 /* A reverse sweep over a list of operations of a program, in order; arrays by id, of the operations there are at its
@@ -217,6 +272,17 @@ ir_id *grad_members(grad_sweep *p, ir_id tuple);
 bool grad_expand(grad *g, ir_region *r, size_t at);
 
 /* ---- grad_control.c ---- */
+/* Code for the body of a repeat goes where the builder stands between begin and end. */
+typedef struct grad_loop {
+    grad *g;
+    ir_builder *b;
+    ir_region *outer;
+    ir_id id;
+    ir_id *arg; /* what a round begins with */
+    size_t n;
+} grad_loop;
+grad_loop grad_loop_begin(grad *g, ir_builder *b, ir_id count, const ir_id *start, size_t n);
+void grad_loop_end(grad_loop *l, ir_id *values); /* what is yielded; on return what the repeat gives */
 bool grad_repeat(grad_sweep *p, ir_id id);
 bool grad_if(grad_sweep *p, ir_id id);
 

@@ -59,27 +59,40 @@ typedef struct caller {
 /* The sizes of the graph, which the kernels may need and the program may not have named so far. */
 static void name_sizes(grad *g, const ir_op *call) {
     static const char *const words[] = {"dst", "src", "edge"};
+    if (ir_int(call, IR_ATTR_GRAPH, -1) < 0)
+        return; /* over rows of what is at hand */
     const char *graph = g->f->params[ir_int(call, IR_ATTR_GRAPH, 0)].name;
     for (int i = 0; i < 3; i++)
         ir_sym(g->m, g->f, base_arena_printf(g->scratch, "%s.%s", graph, words[i]));
 }
 
-static ir_type result_type(const caller *c, const ir_op *call, const ir_func *k, size_t i) {
-    ir_dim *dims = base_arena_new_array(c->g->scratch, ir_dim, k->n_syms + 1);
+static ir_type result_type(grad *g, const ir_op *call, const ir_func *k, size_t i) {
+    ir_dim *dims = base_arena_new_array(g->scratch, ir_dim, k->n_syms + 1);
     base_str why = {0};
     ir_type t;
-    if (!ir_bind_call(c->g->f, call, k, dims, &why) || !ir_call_result(c->g->f, call, k, dims, i, &t, &why))
+    if (!ir_bind_call(g->f, call, k, dims, &why) || !ir_call_result(g->f, call, k, dims, i, &t, &why))
         BASE_BUG("@%s: %s", k->name, base_str_text(&why));
     base_str_fini(&why);
-    t = ir_type_canonical(c->g->f, &t);
+    t = ir_type_canonical(g->f, &t);
     return t;
 }
 
-static ir_id get(const caller *c, ir_id call, const ir_func *k, size_t i) {
+ir_dim grad_call_dim(grad *g, const ir_op *call, const ir_func *k, ir_dim d) {
+    ir_dim *dims = base_arena_new_array(g->scratch, ir_dim, k->n_syms + 1);
+    base_str why = {0};
+    if (!ir_dim_is_sym(d))
+        return d;
+    if (!ir_bind_call(g->f, call, k, dims, &why))
+        BASE_BUG("@%s: %s", k->name, base_str_text(&why));
+    base_str_fini(&why);
+    return dims[ir_dim_sym_index(d)];
+}
+
+ir_id grad_get_result(grad *g, ir_builder *b, ir_id call, const ir_func *k, size_t i) {
     if (k->n_results == 1)
         return call;
-    ir_id id = ir_emit1(c->b, IR_GET, result_type(c, ir_at(c->g->f, call), k, i), call);
-    ir_set_int(c->g->m, ir_at(c->g->f, id), IR_ATTR_INDEX, (int64_t)i);
+    ir_id id = ir_emit1(b, IR_GET, result_type(g, ir_at(g->f, call), k, i), call);
+    ir_set_int(g->m, ir_at(g->f, id), IR_ATTR_INDEX, (int64_t)i);
     return id;
 }
 
@@ -90,7 +103,7 @@ static ir_id argument(const caller *c, grad_from from) {
     case GRAD_FROM_COTANGENT:
         return c->cotangent[from.index];
     case GRAD_FROM_RESULT:
-        return get(c, c->id, c->k, from.index);
+        return grad_get_result(c->g, c->b, c->id, c->k, from.index);
     case GRAD_FROM_ROWS:
         return c->rows[from.index];
     case GRAD_FROM_SCANS:
@@ -100,13 +113,27 @@ static ir_id argument(const caller *c, grad_from from) {
 }
 
 /* What a kernel made of k needs to know of the dimensions of k, and no operand shows. */
-static void name_dims(const caller *c, ir_op *op, const ir_func *made) {
-    ir_dim *known = base_arena_new_array(c->g->scratch, ir_dim, c->k->n_syms + 1);
+static void name_dims(grad *g, ir_op *op, const ir_func *made, const ir_op *like, const ir_func *k) {
+    ir_dim *known = base_arena_new_array(g->scratch, ir_dim, k->n_syms + 1);
     base_str why = {0};
-    if (!ir_bind_call(c->g->f, c->call, c->k, known, &why) ||
-        !ir_name_dims(c->g->m, c->g->f, op, made, c->k, known, &why))
+    if (!ir_bind_call(g->f, like, k, known, &why) || !ir_name_dims(g->m, g->f, op, made, k, known, &why))
         BASE_BUG("@%s: %s", made->name, base_str_text(&why));
     base_str_fini(&why);
+}
+
+ir_id grad_emit_call(grad *g, ir_builder *b, const ir_op *like, const ir_func *k, const ir_func *made,
+                     const ir_id *args, size_t n_args) {
+    ir_id id = ir_emit(b, IR_CALL, ir_scalar(IR_TUPLE), args, n_args);
+    ir_op *op = ir_at(g->f, id);
+    int64_t graph = ir_int(like, IR_ATTR_GRAPH, -1);
+    ir_set_word(g->m, op, IR_ATTR_CALLEE, made->name);
+    ir_set_int(g->m, op, IR_ATTR_GRAPH, graph);
+    if (graph < 0)
+        ir_set_int(g->m, op, IR_ATTR_DIM, ir_int(like, IR_ATTR_DIM, 0));
+    name_dims(g, op, made, like, k);
+    if (made->n_results == 1)
+        op->type = result_type(g, op, made, 0);
+    return id;
 }
 
 /* The results; NULL when there is no such kernel. */
@@ -117,15 +144,9 @@ static ir_id *emit(const caller *c, const grad_kernel *k) {
     ir_id *out = base_arena_new_array(c->g->scratch, ir_id, k->f->n_results + 1);
     for (size_t i = 0; i < k->n_args; i++)
         args[i] = argument(c, k->args[i]);
-    ir_id id = ir_emit(c->b, IR_CALL, ir_scalar(IR_TUPLE), args, k->n_args);
-    ir_op *op = ir_at(c->g->f, id);
-    ir_set_word(c->g->m, op, IR_ATTR_CALLEE, k->f->name);
-    ir_set_int(c->g->m, op, IR_ATTR_GRAPH, ir_int(c->call, IR_ATTR_GRAPH, -1));
-    name_dims(c, op, k->f);
-    if (k->f->n_results == 1)
-        op->type = result_type(c, op, k->f, 0);
+    ir_id id = grad_emit_call(c->g, c->b, c->call, c->k, k->f, args, k->n_args);
     for (size_t i = 0; i < k->f->n_results; i++)
-        out[i] = get(c, id, k->f, i);
+        out[i] = grad_get_result(c->g, c->b, id, k->f, i);
     return out;
 }
 
@@ -146,14 +167,17 @@ static ir_id part_of_rows(const caller *c, size_t param, ir_id v) {
     return scalar ? grad_fold_sum(c->b, v, ((uint64_t)1 << ir_at(c->g->f, v)->type.rank) - 1) : v;
 }
 
-/* A reducer of the user's that no gradient goes through: what it does; NULL: there is none. */
-static const char *refused(const grad *g, const ir_func *k) {
+/* A reducer of the user's that no gradient goes through: what it does; NULL: there is none.  in_parts: the first that is
+ * done so, 0: none. */
+static const char *refused(const grad *g, const ir_func *k, ir_id *in_parts) {
     for (size_t i = 0; i < k->body.n; i++) {
         if (ir_at(k, k->body.ops[i])->code != IR_COMBINE)
             continue;
         grad_states s = grad_states_of(k, k->body.ops[i], g->scratch);
         if (s.refused)
             return s.refused;
+        if (s.in_parts && !*in_parts)
+            *in_parts = k->body.ops[i];
     }
     return NULL;
 }
@@ -171,15 +195,18 @@ bool grad_call(grad *g, ir_builder *b, ir_id id, const ir_id *cotangent, ir_id *
         want[i] = out[i] != 0;
     for (size_t i = 0; i < k->n_results; i++) {
         given[i] = cotangent[i] != 0;
-        ir_type t = result_type(&c, call, k, i);
+        ir_type t = result_type(g, call, k, i);
         full[i] = given[i] ? grad_full(b, cotangent[i], &t) : 0;
     }
-    const char *why = refused(g, k);
+    ir_id in_parts = 0;
+    const char *why = refused(g, k, &in_parts);
     if (why) {
         base_str_addf(g->err, "program '%s': no gradient goes through a reducer that %s (kernel '%s')", g->f->name, why,
                       k->name);
         return false;
     }
+    if (in_parts)
+        return grad_call_parts(g, b, id, in_parts, cotangent, out);
     const grad_kernels *ks = kernels_of(g, k, want, given);
     emit_scans(&c, ks);
     ir_id **winners = base_arena_new_array(g->scratch, ir_id *, ks->n_winners + 1);

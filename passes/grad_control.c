@@ -78,17 +78,8 @@ static void list_outer(const grad_sweep *p, const ir_region *r, outer_values *u)
 }
 
 /* ---- building repeats ---- */
-typedef struct loop {
-    grad *g;
-    ir_builder *b;
-    ir_region *outer;
-    ir_id id;
-    ir_id *arg;
-    size_t n;
-} loop;
-
-static loop begin(grad *g, ir_builder *b, ir_id count, const ir_id *start, size_t n) {
-    loop l = {.g = g, .b = b, .n = n, .arg = base_arena_new_array(g->scratch, ir_id, n + 1)};
+grad_loop grad_loop_begin(grad *g, ir_builder *b, ir_id count, const ir_id *start, size_t n) {
+    grad_loop l = {.g = g, .b = b, .n = n, .arg = base_arena_new_array(g->scratch, ir_id, n + 1)};
     ir_id *args = base_arena_new_array(g->scratch, ir_id, n + 1);
     args[0] = count;
     base_copy(args + 1, start, sizeof *start * n);
@@ -109,7 +100,7 @@ static ir_id member(grad *g, ir_builder *b, ir_id tuple, ir_type type, size_t i)
 }
 
 /* The results, in place of the values yielded. */
-static void end(loop *l, ir_id *values) {
+void grad_loop_end(grad_loop *l, ir_id *values) {
     for (size_t i = 0; i < l->n; i++)
         values[i] = grad_full(l->b, values[i], &ir_at(l->g->f, l->arg[i])->type);
     ir_emit(l->b, IR_YIELD, (ir_type){.dtype = IR_NONE}, values, l->n);
@@ -118,7 +109,7 @@ static void end(loop *l, ir_id *values) {
         values[i] = member(l->g, l->b, l->id, ir_at(l->g->f, l->arg[i])->type, i);
 }
 
-static void push(loop *l, const ir_id *v, size_t n) {
+static void push(grad_loop *l, const ir_id *v, size_t n) {
     for (size_t i = 0; i < n; i++)
         ir_emit1(l->b, IR_PUSH, (ir_type){.dtype = IR_NONE}, v[i]);
 }
@@ -162,10 +153,10 @@ static ir_id count_rounds(rounds *r) {
     ir_id *start = values(r, r->n + 1), *out = values(r, r->n + 1);
     base_copy(start, r->start, sizeof *start * r->n);
     start[r->n] = ir_emit_i64(r->b, 0);
-    loop l = begin(r->g, r->b, r->op->args[0], start, r->n + 1);
+    grad_loop l = grad_loop_begin(r->g, r->b, r->op->args[0], start, r->n + 1);
     body(r, l.arg, out, true);
     out[r->n] = grad_op2(r->b, IR_ADD, l.arg[r->n], ir_emit_i64(r->b, 1));
-    end(&l, out);
+    grad_loop_end(&l, out);
     return out[r->n];
 }
 
@@ -185,15 +176,15 @@ static void run_forward(rounds *r, ir_id segments) {
     ir_id *start = values(r, r->n + 1), *out = values(r, r->n + 1);
     base_copy(start, r->start, sizeof *start * r->n);
     start[r->n] = r->count;
-    loop outer = begin(r->g, r->b, segments, start, r->n + 1);
+    grad_loop outer = grad_loop_begin(r->g, r->b, segments, start, r->n + 1);
     ir_id n = grad_op2(r->b, IR_MIN, r->length, outer.arg[r->n]);
     push(&outer, outer.arg, r->n);
     push(&outer, &n, 1);
-    loop inner = begin(r->g, r->b, n, outer.arg, r->n);
+    grad_loop inner = grad_loop_begin(r->g, r->b, n, outer.arg, r->n);
     body(r, inner.arg, out, false);
-    end(&inner, out);
+    grad_loop_end(&inner, out);
     out[r->n] = grad_op2(r->b, IR_SUB, outer.arg[r->n], n);
-    end(&outer, out);
+    grad_loop_end(&outer, out);
 }
 
 /* One round backwards: from the cotangents ct of what is carried and the sums so far. */
@@ -225,26 +216,26 @@ static bool run_backward(rounds *r, ir_id segments, ir_id *ct) {
     ir_id *state = values(r, r->n + 1), *out = values(r, r->n), *like = values(r, r->n + 1);
     base_copy(like, r->start, sizeof *like * r->n);
     like[r->n] = r->count;
-    loop outer = begin(r->g, r->b, segments, ct, n_ct);
+    grad_loop outer = grad_loop_begin(r->g, r->b, segments, ct, n_ct);
     pop(r->g, r->b, like, state, r->n + 1);
-    loop again = begin(r->g, r->b, state[r->n], state, r->n);
+    grad_loop again = grad_loop_begin(r->g, r->b, state[r->n], state, r->n);
     push(&again, again.arg, r->n);
     body(r, again.arg, out, false);
-    end(&again, out);
-    loop inner = begin(r->g, r->b, state[r->n], outer.arg, n_ct);
+    grad_loop_end(&again, out);
+    grad_loop inner = grad_loop_begin(r->g, r->b, state[r->n], outer.arg, n_ct);
     pop(r->g, r->b, like, state, r->n);
     if (!back(r, state, inner.arg, ct))
         return false;
-    end(&inner, ct);
-    end(&outer, ct);
+    grad_loop_end(&inner, ct);
+    grad_loop_end(&outer, ct);
     return true;
 }
 
 /* The body so many times over, from the given state. */
 static void run_again(rounds *r, ir_id n, const ir_id *from, ir_id *out) {
-    loop l = begin(r->g, r->b, n, from, r->n);
+    grad_loop l = grad_loop_begin(r->g, r->b, n, from, r->n);
     body(r, l.arg, out, false);
-    end(&l, out);
+    grad_loop_end(&l, out);
 }
 
 /* The same without the stack, for a gradient that is differentiated itself: states are computed from the start, and
@@ -253,20 +244,20 @@ static bool run_backward_bare(rounds *r, ir_id segments, ir_id *ct) {
     size_t n_ct = r->n_d + r->u.n;
     ir_id one = ir_emit_i64(r->b, 1), *first = values(r, r->n), *state = values(r, r->n);
     ct[n_ct] = r->count;
-    loop outer = begin(r->g, r->b, segments, ct, n_ct + 1);
+    grad_loop outer = grad_loop_begin(r->g, r->b, segments, ct, n_ct + 1);
     ir_id n = grad_op2(r->b, IR_MIN, r->length, outer.arg[n_ct]);
     ir_id before = grad_op2(r->b, IR_SUB, outer.arg[n_ct], n);
     run_again(r, before, r->start, first);
     base_copy(ct, outer.arg, sizeof *ct * n_ct);
     ct[n_ct] = grad_op2(r->b, IR_SUB, n, one);
-    loop inner = begin(r->g, r->b, n, ct, n_ct + 1);
+    grad_loop inner = grad_loop_begin(r->g, r->b, n, ct, n_ct + 1);
     run_again(r, inner.arg[n_ct], first, state);
     if (!back(r, state, inner.arg, ct))
         return false;
     ct[n_ct] = grad_op2(r->b, IR_SUB, inner.arg[n_ct], one);
-    end(&inner, ct);
+    grad_loop_end(&inner, ct);
     ct[n_ct] = before;
-    end(&outer, ct);
+    grad_loop_end(&outer, ct);
     return true;
 }
 

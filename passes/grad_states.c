@@ -276,6 +276,7 @@ static void judge(grad_states *s) {
     if (!why)
         return;
     s->steps = !steps;
+    s->in_parts = s->steps && !grad_steps_fit(s);
     if (steps)
         s->refused = steps == why ? why : base_arena_printf(s->scratch, "%s and %s", why, steps);
     for (size_t i = 0; i < s->n; i++)

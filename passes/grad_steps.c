@@ -7,8 +7,8 @@
  *     R before the edge = R dcombine/dP,     cotangent of v = R dcombine/dv,     both at (P, v)
  *
  * Any state is fine: of any types, depending on one another in any way, on the order of the edges as well.  The price
- * are arrays over the edges of what P and R are needed, so states with axes have to be few numbers: an array of size
- * edges x features is not made.  Beside states with axes one without has an R for each of their elements, since combine
+ * are arrays over the edges of what P and R are needed, so states with axes have to be few numbers: of others
+ * grad_parts.c brings a part at a time.  Beside states with axes one without has an R for each of their elements, since combine
  * goes element by element; what an edge lifts to it gets the sum.
  *
  * Values that are combined alone keep the rules of grad_mixed.c.
@@ -59,19 +59,17 @@ static const ir_type *wide_of(const grad_states *s) {
     return NULL;
 }
 
-const char *grad_steps_refused(const grad_states *s) {
-    bool fit = true, small = is_small(s);
-    for (size_t i = 0; i < s->n; i++) {
+bool grad_steps_fit(const grad_states *s) {
+    bool fit = is_small(s) && (!wide_of(s) || widest(s)->rank == 1);
+    for (size_t i = 0; i < s->n; i++)
         fit = fit && (type_of(s, i)->rank == 0 || ir_shape_equal(type_of(s, i), widest(s)));
-        for (uint32_t a = 0; a < type_of(s, i)->rank; a++)
-            small = small && !ir_dim_is_sym(type_of(s, i)->dim[a]);
-    }
-    fit = fit && (!wide_of(s) || widest(s)->rank == 1);
+    return fit;
+}
+
+const char *grad_steps_refused(const grad_states *s) {
     if (grad_uses_outside(s))
         return "combines with a value that is no state";
-    if (!small)
-        return "has states of features, so that going back edge by edge would take an array of edges x features";
-    return fit ? NULL : "has states of different shapes";
+    return ir_is_scan(ir_at(s->f, s->id)) && !grad_steps_fit(s) ? "scans states of features" : NULL;
 }
 
 /* ---- the two scans ---- */

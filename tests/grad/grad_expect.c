@@ -209,44 +209,6 @@ static void payload(void) {
     tiga_graph_free(g);
 }
 
-/* Reducers with states of features that would have to be gone through edge by edge are errors that say why. */
-static void refused(const char *states, const char *lift, const char *combine, const char *finalize, const char *why) {
-    char text[1000];
-    tigac_options o = tigac_defaults();
-    tigac_result *r = NULL;
-    o.emit = TIGAC_EMIT(TIGAC_GRAPH_IR);
-    o.passes = "expand,grad";
-    snprintf(text, sizeof text, "reducer r[F](x: f32[F], y: f32) -> f32[F] {\nstate %s\nlift %s\ncombine %s\nfinalize %s\n}\n"
-                                "kernel k[F](src x: f32[F], edge y: f32) -> f32[F] { return reduce r(src.x, edge.y) }\nexport vjp k(x, y)\n",
-             states, lift, combine, finalize);
-    checks++;
-    if (tigac_compile(text, strlen(text), &o, &r) == TIGAC_OK || !strstr(*r->rendered ? r->rendered : r->error, why))
-        printf("FAIL refused: %s, not because it %s: %s\n", combine, why, *r->rendered ? r->rendered : r->error), failures++;
-    tigac_result_free(r);
-}
-
-static void refusals(void) {
-    refused("s: f32[F] = 1, t: f32[F] = 0", "(x, y)", "(a.s * b.s, a.t * b.s + b.t)", "t",
-            "depends on the order of the edges and has states of features, so that going back edge by edge would take an array of edges x features");
-    refused("n: f32[F] = 0, t: f32[F] = 0", "(x, y)", "(a.n + b.n, select(a.n > 0, a.t, b.t))", "t + n", "chooses by values that the chosen edge does not keep");
-    refused("s: f32[F] = 0, t: f32[F] = 0", "(x, y)", "(a.s + b.s, a.s * b.s)", "t", "computes a state from the others alone");
-    refused("p: f32[F] = 1, q: f32[F] = 0, r: f32[F] = 0", "(x, y, y)", "(a.p * b.p + a.q * b.r + a.r * b.q, a.p * b.q + a.q * b.p + a.r * b.r, a.p * b.r + a.q * b.q + a.r * b.p)",
-            "p", "has more than two states that need one another");
-    refused("s: f32[17] = 1, t: f32[17] = 0", "(y, sum(x) * y)", "(a.s * b.s, a.t * b.s + b.t)", "sum(t)", "has states of features");
-    refused("s: f32[1, 2] = 1, t: f32[2] = 0", "(y, sum(x) * y)", "(a.s * a.s * b.s, a.t * b.t * b.t)", "sum(t) + sum(s)", "has states of different shapes");
-}
-
-/* States of which several follow the same edges only by chance, or in no order that would do. */
-static void more_refusals(void) {
-    static const char *const extreme = "takes the minimum or maximum of different states";
-    refused("p: f32[F] = -inf, q: f32[F] = inf, d: f32[F] = -inf", "(x, y, 0)", "(max(a.p, b.p), min(a.q, b.q), max(max(a.p, b.p) - min(a.q, b.q), max(a.d, b.d)))", "d", extreme);
-    refused("p: f32[F] = -inf, q: f32[F] = -inf", "(x, y)", "(max(a.p, b.p), max(min(a.p, b.p), max(a.q, b.q)))", "q", extreme);
-    refused("s: f16[F] = 0", "f16(x * y)", "a.s + b.s + a.s * b.s", "f32(s)", "mixes 16-bit or complex states");
-    refused("p: f32[F] = 1, q: f64[F] = 0", "(x, f64(y))", "(a.p * b.p - f32(a.q * b.q), f64(a.p) * b.q + a.q * f64(b.p))", "p", "has states of two types that need one another");
-    refused("s: f32[F] = 0", "x * y", "0.5 * (a.s + b.s)", "s", "depends on the order of the edges");
-    refused("m: f32[F] = -inf, p: f32[F] = 0", "(x, y)", "(max(a.m, b.m), select(a.m < b.m, a.p, b.p))", "p", "depends on the order of the edges");
-}
-
 /* Edge by edge, with numbers written down: a row of four edges in which three tie, states of two types and of 16 bits. */
 static void steps(void) {
     tiga_graph *g = graph(2, 4, (int64_t[]){0, 4, 4}, (int64_t[]){0, 1, 2, 3});
@@ -419,8 +381,6 @@ int main(void) {
     published_walk_through();
     ties();
     payload();
-    refusals();
-    more_refusals();
     steps();
     large_combines();
     kinks();

@@ -93,7 +93,7 @@ static ir_module *expand(suite *s) {
 static int64_t size_of_dim(const ir_func *f, const ir_graph_data *g, uint32_t sym) {
     const char *name = f->syms[sym], *dot = strrchr(name, '.');
     static const int64_t sizes[] = {3, 2, 5, 1};
-    if (!dot) return !strcmp(name, "H") ? 2 : !strcmp(name, "K") ? 4 : sizes[(unsigned char)name[0] % 2];
+    if (!dot) return !strcmp(name, "H") ? 2 : !strcmp(name, "K") ? 4 : !strcmp(name, "W") ? 11 : sizes[(unsigned char)name[0] % 2];
     return !strcmp(dot, ".dst") ? g->n_dst : !strcmp(dot, ".src") ? g->n_src : g->n_edges;
 }
 
