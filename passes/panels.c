@@ -10,8 +10,9 @@
  * A few rows are not worth the copying: launches of at most FEW_ROWS read W itself instead of the panel, and what does not
  * fill a step goes row by row, through wider tiles.  Not where W is turned.
  *
- * Possible when the rows hold one such product and, behind it, only loops over its columns that use their own element of
- * it; what stands before it is done again for each tile, so it must be cheap.  For CPUs. */
+ * Possible when the rows hold one such product, or several with as many columns (x @ W + y @ V) whose tiles can be joined,
+ * and, behind them, only loops over their columns that use their own element; what stands before them is done again for
+ * each tile, so it must be cheap.  For CPUs. */
 #include "passes/pass_util.h"
 
 #include <string.h>
@@ -24,7 +25,7 @@ typedef struct panel { /* of a matrix: a field (place 0), or an array of the pre
     uint32_t lane_axis; /* which axis of the matrix runs along the panel */
 } panel;
 
-enum { MOST_PANELS = 4 };
+enum { MOST_PANELS = 4, MOST_PRODUCTS = 4 };
 
 typedef struct panels {
     ir_module *m;
@@ -34,7 +35,8 @@ typedef struct panels {
     size_t rows_at, tiles_at; /* the rows in the first, the tiles in the second */
     ir_id extent, row; /* columns of the product; the argument of the rows */
     ir_id *loop_of; /* by id: the operation whose region it stands in, 0 at the top */
-    ir_id product, tile; /* its array for all columns; the one for those of a tile */
+    ir_id product[MOST_PRODUCTS], tile[MOST_PRODUCTS]; /* arrays for all columns; those for the columns of a tile */
+    size_t n_products;
     ir_id begin, width; /* arguments of the tiles */
     int64_t lanes; /* of a panel */
     panel list[MOST_PANELS];
@@ -83,6 +85,25 @@ static bool is_panel_element(panels *p, const ir_op *op, ir_id column, const pan
     return false;
 }
 
+/* Which of the products the array holds; n_products: none. */
+static size_t product_of(const panels *p, ir_id array) {
+    size_t i = 0;
+    while (i < p->n_products && p->product[i] != array)
+        i++;
+    return i;
+}
+
+static bool is_product(const panels *p, ir_id array) { return product_of(p, array) < p->n_products; }
+
+static bool note_product(panels *p, ir_id array) {
+    if (is_product(p, array))
+        return true;
+    if (p->n_products == MOST_PRODUCTS)
+        return false;
+    p->product[p->n_products++] = array;
+    return true;
+}
+
 /* Lanes over the tile: they may touch accumulators at their own lane, panels, and the product at their column. */
 static bool check_tile_lanes(panels *p, ir_id id, ir_id tiles) {
     const ir_op *lanes = at(p, id);
@@ -102,9 +123,8 @@ static bool check_tile_lanes(panels *p, ir_id id, ir_id tiles) {
         if (op->code == IR_SET && p->loop_of[op->args[0]] != tiles) { /* the product, once */
             bool whole =
                 at(p, op->args[0])->type.rank == 1 && op->args[1] == column && op->args[2] != column && !by_lane;
-            if (!whole || (p->product && p->product != op->args[0]))
+            if (!whole || !note_product(p, op->args[0]))
                 return false;
-            p->product = op->args[0];
         } else if (by_column && !is_panel_element(p, op, column, &used)) {
             return false;
         } else if (by_lane && op->code != IR_READ && op->code != IR_SET) {
@@ -158,7 +178,7 @@ static bool reads(const panels *p, const ir_region *r, ir_id place) {
 static bool check_behind(const panels *p) {
     for (size_t i = p->tiles_at + 1; i < p->in_rows->n; i++) {
         const ir_op *op = at(p, p->in_rows->ops[i]);
-        if (op->code == IR_SET || op->code == IR_STORE || (op->code == IR_READ && op->args[0] == p->product))
+        if (op->code == IR_SET || op->code == IR_STORE || (op->code == IR_READ && is_product(p, op->args[0])))
             return false;
         if (!op->region)
             continue;
@@ -168,7 +188,7 @@ static bool check_behind(const panels *p) {
         for (size_t k = 0; k < op->region->n; k++) {
             const ir_op *in = at(p, op->region->ops[k]);
             bool place = in->code == IR_READ || in->code == IR_SET;
-            if (in->region || in->code == IR_ACCUM || (place && in->args[0] == p->product && in->args[1] != column))
+            if (in->region || in->code == IR_ACCUM || (place && is_product(p, in->args[0]) && in->args[1] != column))
                 return false;
             if (in->code == IR_SET && p->loop_of[in->args[0]] != p->loop_of[op->region->ops[k]])
                 return false; /* an array that a later loop may read elsewhere */
@@ -206,14 +226,89 @@ static bool find(panels *p, ir_opcode code, const ir_region *r, size_t *found) {
     return n == 1;
 }
 
+/* ---- two products for one row: their tiles become one loop ---- */
+static void replace(panels *p, ir_region *r, ir_id from, ir_id to) {
+    for (size_t i = 0; i < r->n; i++) {
+        ir_op *op = at(p, r->ops[i]);
+        for (uint32_t a = 0; a < op->n_args; a++)
+            op->args[a] = op->args[a] == from ? to : op->args[a];
+        if (op->region)
+            replace(p, op->region, from, to);
+    }
+}
+
+/* Does `later` read an array that is set in r, or does r something that cannot be done later? */
+static bool feeds(const panels *p, const ir_region *r, const ir_region *later) {
+    for (size_t i = 0; i < r->n; i++) {
+        const ir_op *op = at(p, r->ops[i]);
+        if (op->code == IR_STORE || op->code == IR_ACCUM || (op->code == IR_SET && reads(p, later, op->args[0])) ||
+            (op->region && feeds(p, op->region, later)))
+            return true;
+    }
+    return false;
+}
+
+/* The tiles at i go into those at k, behind which nothing of the rows moves. */
+static bool may_join(const panels *p, size_t i, size_t k) {
+    const ir_op *a = at(p, p->in_rows->ops[i]), *b = at(p, p->in_rows->ops[k]);
+    bool args = lane_arg(p, a, 0) && lane_arg(p, a, 1) && lane_arg(p, b, 0) && lane_arg(p, b, 1);
+    if (!args || a->args[0] != b->args[0] || feeds(p, a->region, b->region))
+        return false;
+    for (size_t j = i + 1; j < k; j++) {
+        const ir_op *op = at(p, p->in_rows->ops[j]);
+        if (op->region || op->code == IR_READ || op->code == IR_SET || op->code == IR_STORE)
+            return false;
+    }
+    return true;
+}
+
+static void join(panels *p, size_t i, size_t k) {
+    ir_op *a = at(p, p->in_rows->ops[i]), *b = at(p, p->in_rows->ops[k]);
+    for (int64_t n = 0; n < 2; n++)
+        replace(p, a->region, lane_arg(p, a, n), lane_arg(p, b, n));
+    ir_region both = {0};
+    const ir_region *from[2] = {a->region, b->region};
+    for (int64_t n = 0; n < 2; n++)
+        ir_append(p->m, &both, lane_arg(p, b, n));
+    for (int x = 0; x < 2; x++)
+        for (size_t n = 0; n < from[x]->n; n++)
+            if (at(p, from[x]->ops[n])->code != IR_ARG)
+                ir_append(p->m, &both, from[x]->ops[n]);
+    *b->region = both;
+    ir_erase(p->in_rows, i);
+}
+
+static void join_tiles(panels *p) {
+    for (size_t i = 0; i < p->in_rows->n; i++)
+        for (size_t k = i + 1; at(p, p->in_rows->ops[i])->code == IR_TILES && k < p->in_rows->n; k++)
+            if (at(p, p->in_rows->ops[k])->code == IR_TILES) {
+                if (may_join(p, i, k))
+                    join(p, i--, k);
+                break;
+            }
+}
+
 /* Its launch is one of the graph, which is cut by edges: runs may be of one row. */
 static bool has_degree(const panels *p, const ir_region *r) {
     for (size_t i = 0; i < r->n; i++) {
         const ir_op *op = at(p, r->ops[i]);
-        if (op->code == IR_DEGREE || (op->region && has_degree(p, op->region)))
+        if (op->code == IR_DEGREE || op->code == IR_EDGES || (op->region && has_degree(p, op->region)))
             return true;
     }
     return false;
+}
+
+static int64_t lanes_of(const panels *p, ir_id product) {
+    size_t bytes = ir_dtype_bytes(at(p, product)->type.dtype);
+    return VECTOR_BYTES / (int64_t)(bytes < 4 ? 4 : bytes);
+}
+
+static bool check_products(const panels *p, const ir_region *in_tiles) {
+    for (size_t i = 0; i < p->n_products; i++)
+        if (ir_dtype_is_complex(at(p, p->product[i])->type.dtype) || reads(p, in_tiles, p->product[i]) ||
+            lanes_of(p, p->product[i]) != lanes_of(p, p->product[0]))
+            return false;
+    return true;
 }
 
 static bool fits(panels *p) {
@@ -222,6 +317,7 @@ static bool fits(panels *p) {
         return false;
     const ir_op *rows = at(p, p->top->ops[p->rows_at]);
     p->in_rows = rows->region;
+    join_tiles(p);
     if (!find(p, IR_TILES, p->in_rows, &p->tiles_at))
         return false;
     ir_id tiles_id = p->in_rows->ops[p->tiles_at];
@@ -231,9 +327,9 @@ static bool fits(panels *p) {
     p->begin = lane_arg(p, tiles, 0);
     p->width = lane_arg(p, tiles, 1);
     note_loops(p, p->top, 0);
-    return p->loop_of[p->extent] == 0 && check_tile(p, tiles->region, tiles_id) && p->n && p->product &&
-           !ir_dtype_is_complex(at(p, p->product)->type.dtype) && has_long_loop(p, tiles->region) &&
-           !reads(p, tiles->region, p->product) && check_before(p, p->in_rows, false) && check_behind(p);
+    return p->loop_of[p->extent] == 0 && check_tile(p, tiles->region, tiles_id) && p->n && p->n_products &&
+           check_products(p, tiles->region) && has_long_loop(p, tiles->region) && check_before(p, p->in_rows, false) &&
+           check_behind(p);
 }
 
 /* ---- the tile's own array, full vectors, panels ---- */
@@ -253,8 +349,8 @@ static void fill_lanes(panels *p, ir_op *lanes, ir_id full) {
         ir_op *op = at(p, lanes->region->ops[i]);
         if (is_panel_element(p, op, column, &from))
             read_panel(p, op, from, lane);
-        if (op->code == IR_SET && op->args[0] == p->product)
-            ir_set_args(p->m, op, (ir_id[]){p->tile, lane, op->args[2]}, 3);
+        if (op->code == IR_SET && is_product(p, op->args[0]))
+            ir_set_args(p->m, op, (ir_id[]){p->tile[product_of(p, op->args[0])], lane, op->args[2]}, 3);
     }
 }
 
@@ -276,8 +372,8 @@ static void narrow_lanes(panels *p, ir_op *lanes) {
     ir_id lane = lane_arg(p, lanes, 1);
     for (size_t i = 0; i < lanes->region->n; i++) {
         ir_op *op = at(p, lanes->region->ops[i]);
-        if (op->code == IR_READ && op->args[0] == p->product)
-            ir_set_args(p->m, op, (ir_id[]){p->tile, lane}, 2);
+        if (op->code == IR_READ && is_product(p, op->args[0]))
+            ir_set_args(p->m, op, (ir_id[]){p->tile[product_of(p, op->args[0])], lane}, 2);
     }
 }
 
@@ -370,14 +466,17 @@ static void put_rows(panels *p, const ir_region *one, ir_region *r, int n_rows, 
 static ir_region *one_row(panels *p, ir_id full) {
     ir_region *one = ir_region_new(p->m);
     const ir_op *tiles = at(p, p->in_rows->ops[p->tiles_at]);
-    ir_type type = {.dtype = at(p, p->product)->type.dtype, .rank = 1, .dim = {p->lanes}};
-    p->tile = ir_op_new(p->m, p->f, IR_VAR, type, NULL, 0);
-    ir_set_word(p->m, at(p, p->tile), IR_ATTR_NAME, "product");
+    for (size_t i = 0; i < p->n_products; i++) {
+        ir_type type = {.dtype = at(p, p->product[i])->type.dtype, .rank = 1, .dim = {p->lanes}};
+        p->tile[i] = ir_op_new(p->m, p->f, IR_VAR, type, NULL, 0);
+        ir_set_word(p->m, at(p, p->tile[i]), IR_ATTR_NAME, "product");
+    }
     fill_tile(p, tiles->region, full);
     for (size_t i = 0; i < p->in_rows->n; i++) {
         ir_id id = p->in_rows->ops[i];
         if (i == p->tiles_at) {
-            ir_append(p->m, one, p->tile);
+            for (size_t k = 0; k < p->n_products; k++)
+                ir_append(p->m, one, p->tile[k]);
             for (size_t k = 0; k < tiles->region->n; k++)
                 if (at(p, tiles->region->ops[k])->code != IR_ARG)
                     ir_append(p->m, one, tiles->region->ops[k]);
@@ -385,7 +484,7 @@ static ir_region *one_row(panels *p, ir_id full) {
         }
         if (i > p->tiles_at && at(p, id)->code == IR_LANES)
             narrow_lanes(p, at(p, id));
-        if (id != p->product)
+        if (!is_product(p, id))
             ir_append(p->m, one, id);
     }
     return one;
@@ -400,8 +499,7 @@ static bool all_straight(const panels *p) {
 
 static void turn_around(panels *p) {
     ir_id tiles_id = p->in_rows->ops[p->tiles_at];
-    ir_dtype t = at(p, p->product)->type.dtype;
-    p->lanes = VECTOR_BYTES / (int64_t)(ir_dtype_bytes(t) < 4 ? 4 : ir_dtype_bytes(t));
+    p->lanes = lanes_of(p, p->product[0]);
     size_t most = p->f->n_ops * (ROWS_AT_ONCE + 4) + 64;
     for (int j = 0; j < ROWS_AT_ONCE; j++)
         p->map[j] = base_arena_new_array(p->scratch, ir_id, most);

@@ -7,17 +7,25 @@ ROWS = (0, 1, 2, 3, 4, 5, 7, 8, 9, 11, 13, 40, 300)
 TEXT = """
 program straight[M, K, N](x: T[M, K], w: T[K, N], b: T[N]) -> T[M, N] { return max(x @ w + b, 0) }
 program turned[M, K, N](x: T[M, K], w: T[N, K], b: T[N]) -> T[M, N] { return max(x @ transpose(w) + b, 0) }
+program both[M, K, N](x: T[M, K], w: T[K, N], y: T[M, 7], v: T[7, N], b: T[N]) -> T[M, N] { return max(x @ w + y @ v + b, 0) }
+program three[M, K, N](x: T[M, K], w: T[K, N], y: T[M, K], v: T[N, K], b: T[N]) -> (p: T[M, N], q: T[M, N], r: T[M, N]) {
+    return (p = x @ w + b, q = y @ transpose(v) * b, r = max(y, 0) @ w)
+}
 program fixed[M](x: T[M, 24], w: T[24, 40], b: T[40]) -> T[M, 40] { return max(x @ w + b, 0) }
 program narrow[M](x: T[M, 24], w: T[24, 10], b: T[10]) -> T[M, 10] { return max(x @ w + b, 0) }
 """
 
 
-def ordered(x, w, b):
+def product(x, w):
     """What the language says: k in order, each product rounded."""
     total = np.zeros((len(x), w.shape[1]), x.dtype)
     for k in range(x.shape[1]):
         total = total + x[:, k : k + 1] * w[k]
-    return np.maximum(total + b, x.dtype.type(0))
+    return total
+
+
+def ordered(x, w, b):
+    return np.maximum(product(x, w) + b, x.dtype.type(0))
 
 
 @needs_numpy
@@ -33,11 +41,27 @@ class Products(unittest.TestCase):
             got = call(x=x[:rows], w=given, b=b)
             self.assertEqual(got.tobytes(), want[:rows].tobytes(), (dtype, k, n, rows, turned))
 
+    def check_several(self, m, dtype, k, n):
+        random = np.random.default_rng(k * 1000 + n)
+        x, y, w, v, z, u, b = (
+            random.standard_normal(size).astype(dtype)
+            for size in ((max(ROWS), k), (max(ROWS), k), (k, n), (n, k), (max(ROWS), 7), (7, n), n)
+        )
+        both = np.maximum(product(x, w) + product(z, u) + b, x.dtype.type(0))
+        three = product(x, w) + b, product(y, v.T) * b, product(np.maximum(y, x.dtype.type(0)), w)
+        for rows in ROWS:
+            got = m.both(x=x[:rows], w=w, y=z[:rows], v=u, b=b)
+            self.assertEqual(got.tobytes(), both[:rows].tobytes(), (dtype, k, n, rows))
+            got = m.three(x=x[:rows], w=w, y=y[:rows], v=v, b=b)
+            for have, want in zip((got["p"], got["q"], got["r"]) if isinstance(got, dict) else got, three):
+                self.assertEqual(have.tobytes(), want[:rows].tobytes(), (dtype, k, n, rows))
+
     def check_all(self, element, dtype):
         m = tg.compile(TEXT.replace("T[", element + "["))
         for k, n in ((1, 1), (3, 10), (4, 15), (17, 16), (64, 17), (5, 33), (33, 64), (40, 65), (64, 130), (0, 3)):
             self.check(m.straight, dtype, k, n)
             self.check(m.turned, dtype, k, n, True)
+            self.check_several(m, dtype, k, n)
         self.check(m.fixed, dtype, 24, 40)
         self.check(m.narrow, dtype, 24, 10)
 
