@@ -23,6 +23,7 @@ static const char prelude[] =
     "typedef __INT64_TYPE__ int64_t;\n"
     "typedef __UINT64_TYPE__ uint64_t;\n"
     "typedef __SIZE_TYPE__ size_t;\n"
+    "typedef __UINTPTR_TYPE__ uintptr_t;\n"
     "#define INT32_MAX 2147483647\n"
     "#define INT32_MIN (-INT32_MAX - 1)\n"
     "#define INT64_C(n) ((int64_t)n##LL)\n"
@@ -141,11 +142,15 @@ static const char source_macro[] =
     "#define TIGA_SOURCE(sources, wide, e) \\\n"
     "    ((wide) ? ((const int64_t *)(sources))[e] : (int64_t)((const int32_t *)(sources))[e])\n";
 
-static const char prefetch_macro[] = "#if defined(__GNUC__)\n"
-                                     "#define TIGA_PREFETCH(address) __builtin_prefetch(address)\n"
-                                     "#else\n"
-                                     "#define TIGA_PREFETCH(address) ((void)(address))\n"
-                                     "#endif\n";
+static const char prefetch_macro[] =
+    "#if defined(__GNUC__)\n"
+    "#define TIGA_PREFETCH(address) __builtin_prefetch(address)\n"
+    "#else\n"
+    "#define TIGA_PREFETCH(address) ((void)(address))\n"
+    "#endif\n"
+    "/* A place that may lie behind the end of the array, where no pointer may. */\n"
+    "#define TIGA_PREFETCH_AT(array, index) \\\n"
+    "    TIGA_PREFETCH((const void *)((uintptr_t)(array) + (uintptr_t)(index) * sizeof *(array)))\n";
 
 /* Clang would take registers of 256 bits for vectors that no function has as an argument. */
 static const char wide_begin[] =

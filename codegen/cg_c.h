@@ -106,7 +106,12 @@ void cg_assign(cg_loop *c, const char *place, const char *value);
 void cg_bind_arg(cg_loop *c, const ir_op *loop, int64_t index, const char *text);
 void cg_counted(cg_loop *c, ir_id id, const char *want, const char *from, const char *to);
 void cg_edge_bounds(cg_loop *c, const ir_op *op, const char **begin, const char **end);
+
+/* cg_prefetch.c */
+bool cg_prefetches(const cg_loop *c, ir_id edges);
 void cg_prefetch(cg_loop *c, ir_id edges, const char *e, const char *steps);
+void cg_prefetch_streams(cg_loop *c, ir_id edges, const char *e);
+void cg_prefetch_row(cg_loop *c, ir_id rows, const char *i);
 
 /* cg_rows.c */
 void cg_rows(cg_loop *c, ir_id id);

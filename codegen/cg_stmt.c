@@ -207,6 +207,8 @@ void cg_counted(cg_loop *c, ir_id id, const char *want, const char *from, const 
     cg_bind_arg(c, op, 0, i);
     if (op->code == IR_RANGE)
         cg_bind_arg(c, op, 1, strcmp(from, "0") ? base_arena_printf(c->arena, "(%s - %s)", i, from) : i);
+    if (op->code == IR_ROWS)
+        cg_prefetch_row(c, id, i);
     cg_region(c, op->region);
     cg_close_steps(c, i, end, steps);
     cg_names_release(&c->names, mark);
@@ -217,143 +219,6 @@ void cg_edge_bounds(cg_loop *c, const ir_op *op, const char **begin, const char 
     c->uses_offsets = true;
     *begin = base_arena_printf(c->arena, "%s[%s]", c->offsets, i);
     *end = base_arena_printf(c->arena, "%s[%s + 1]", c->offsets, i);
-}
-
-/* ---- prefetch ---------------------------------------------------------------------------------------------------- */
-enum { MAX_FETCHES = 8 };
-
-static bool inside(const cg_loop *c, ir_id id, ir_id loop) {
-    for (ir_id l = c->site[id].loop; l; l = c->site[l].loop)
-        if (l == loop)
-            return true;
-    return false;
-}
-
-/* How many elements in a row the load touches for one edge; 0: as many as *open says, known at run time. */
-static int64_t elements_ahead(cg_loop *c, ir_id edges_id, const ir_op *load, const char **open) {
-    if (load->n_args < 2)
-        return 1;
-    ir_id last = load->args[load->n_args - 1];
-    if (ir_at(c->f, last)->code != IR_ARG || !inside(c, last, edges_id))
-        return 1;
-    const ir_op *loop = ir_at(c->f, c->site[last].loop);
-    int64_t n = 0;
-    ir_id count = loop->args[loop->code == IR_RANGE ? 1 : 0];
-    if (loop->code == IR_EDGES)
-        return 1;
-    if (cg_constant(c, count, &n))
-        return n;
-    if (count == c->tile_arg)
-        return c->tile_capacity;
-    if (inside(c, count, edges_id))
-        return 1;
-    *open = c->text[count];
-    return 0;
-}
-
-/* The lines of cache that a load of row `ahead` will touch.  Indices that change inside the loop over the edges count as
- * their first value. */
-static const char *first_element(cg_loop *c, ir_id edges_id, const ir_op *load, const char *ahead) {
-    const char *index[IR_MAX_RANK + 1], *dims[IR_MAX_RANK + 1];
-    size_t n = cg_load_index(c, load, index, dims);
-    index[0] = ahead;
-    for (size_t i = 1; i < n; ++i) {
-        ir_id a = load->args[i];
-        if (!inside(c, a, edges_id))
-            continue;
-        const ir_op *loop = ir_at(c->f, c->site[a].loop);
-        bool based = ir_at(c->f, a)->code == IR_ARG && loop->code == IR_LANES && loop->n_args > 1 &&
-                     !inside(c, loop->args[1], edges_id);
-        index[i] = based ? c->text[loop->args[1]] : "0";
-    }
-    return cg_flat_index(c, index, dims, n);
-}
-
-static void fetch_lines(cg_loop *c, ir_id edges_id, const ir_op *load, const char *ahead) {
-    int64_t f = ir_int(load, IR_ATTR_FIELD, 0), line = 64 / (int64_t)ir_dtype_bytes(load->type.dtype);
-    const char *open = NULL, *at = first_element(c, edges_id, load, ahead);
-    int64_t n = elements_ahead(c, edges_id, load, &open);
-    c->field_used[f] = c->vec->prefetch = true;
-    for (int64_t k = 0; k < n && k < 16 * line; k += line)
-        cg_line(&c->w, k ? "TIGA_PREFETCH(&%s[%s + %lld]);" : "TIGA_PREFETCH(&%s[%s]);", c->field[f], at, (long long)k);
-    if (!open)
-        return;
-    size_t mark = cg_names_mark(&c->names);
-    const char *k = cg_name(&c->names, "k");
-    cg_line(&c->w, "for (int64_t %s = 0; %s < %s; %s += %lld) TIGA_PREFETCH(&%s[%s + %s]);", k, k, open, k,
-            (long long)line, c->field[f], at, k);
-    cg_names_release(&c->names, mark);
-}
-
-/* Does the load's first index follow the walk in no order: the source of the edge or, on a transposed walk, the edge's own
- * number? */
-static bool jumps(const cg_loop *c, const ir_op *load, ir_id edges_id, bool by_edge) {
-    const ir_op *index = ir_at(c->f, load->args[0]), *loop = ir_at(c->f, edges_id);
-    if (!by_edge)
-        return load->args[0] == cg_region_arg(c, loop, 1);
-    return ir_transposed(c->f) && index->code == IR_EDGEID && index->args[0] == cg_region_arg(c, loop, 0);
-}
-
-static void find_fetches(const cg_loop *c, const ir_region *r, ir_id edges_id, bool by_edge, const ir_op **found,
-                         size_t *n) {
-    for (size_t i = 0; i < r->n && *n < MAX_FETCHES; ++i) {
-        const ir_op *op = ir_at(c->f, r->ops[i]);
-        if (op->region)
-            find_fetches(c, op->region, edges_id, by_edge, found, n);
-        if (op->code != IR_LOAD || !c->site[r->ops[i]].live || !op->n_args || !jumps(c, op, edges_id, by_edge))
-            continue;
-        bool known = false;
-        for (size_t k = 0; k < *n; ++k)
-            known = known || ir_int(found[k], IR_ATTR_FIELD, 0) == ir_int(op, IR_ATTR_FIELD, 0);
-        if (!known)
-            found[(*n)++] = op;
-    }
-}
-
-static void fetch_all(cg_loop *c, ir_id id, const ir_op *const *found, size_t n, const char *ahead) {
-    for (size_t i = 0; i < n; ++i)
-        fetch_lines(c, id, found[i], ahead);
-}
-
-static bool prefetches(const cg_loop *c, ir_id id) {
-    const ir_op *op = ir_at(c->f, id), *found[MAX_FETCHES];
-    size_t n = 0;
-    if (ir_int(op, IR_ATTR_PREFETCH, 0) > 0 && cg_region_arg(c, op, 1))
-        find_fetches(c, op->region, id, false, found, &n);
-    return n > 0;
-}
-
-/* Asks for what the edge `prefetch` places ahead will read at its source, and under its own number on a transposed walk.
- * That edge may belong to a later row of the chunk.  steps: `ask_at`, where the look-ahead ends, is the
- * end of a piece too. */
-void cg_prefetch(cg_loop *c, ir_id id, const char *e, const char *steps) {
-    const ir_op *op = ir_at(c->f, id), *sources[MAX_FETCHES], *edges[MAX_FETCHES];
-    int64_t distance = ir_int(op, IR_ATTR_PREFETCH, 0);
-    size_t n_sources = 0, n_edges = 0;
-    if (!prefetches(c, id))
-        return;
-    find_fetches(c, op->region, id, false, sources, &n_sources);
-    find_fetches(c, op->region, id, true, edges, &n_edges);
-    c->uses_edge_end = c->uses_offsets = true;
-    size_t mark = cg_names_mark(&c->names);
-    const char *ahead = cg_name(&c->names, "ahead");
-    cg_open(&c->w, "if (%s + %lld < %s)", e, (long long)distance, steps ? c->ask_at : c->edge_end);
-    cg_line(&c->w, "const int64_t %s = %s;", ahead,
-            cg_source(c, base_arena_printf(c->arena, "%s + %lld", e, (long long)distance)));
-    fetch_all(c, id, sources, n_sources, ahead);
-    if (n_edges) {
-        const char *edge = cg_name(&c->names, "edge_ahead");
-        cg_line(&c->w, "const int64_t %s = %s;", edge,
-                cg_edge_of(c, base_arena_printf(c->arena, "%s + %lld", e, (long long)distance)));
-        fetch_all(c, id, edges, n_edges, edge);
-    }
-    cg_close(&c->w, "");
-    if (steps) {
-        cg_line(&c->w, "else if (TIGA_RARELY(%s < %s) && (%s = tiga_ask(%s, %s + %lld, %s, %s)) < 0)", c->ask_at,
-                c->edge_end, c->ask_at, c->args, e, (long long)distance, c->edge_end, steps);
-        cg_line(&c->w, "    return;");
-    }
-    cg_names_release(&c->names, mark);
 }
 
 /* ---- walks ------------------------------------------------------------------------------------------------------- */
@@ -393,7 +258,7 @@ static void edges(cg_loop *c, ir_id id) {
     }
     size_t mark = cg_names_mark(&c->names); /* e_first stays taken: it is declared outside of the loop */
     const char *e = cg_name(&c->names, "e"), *last = cg_name(&c->names, "e_end");
-    const char *steps = cg_piece_steps(c, id, 1), *asks = prefetches(c, id) ? steps : NULL;
+    const char *steps = cg_piece_steps(c, id, 1), *asks = cg_prefetches(c, id) ? steps : NULL;
     const char *head = base_arena_printf(c->arena, "int64_t %s = %s, %s = %s", e, begin, last, end);
     if (asks)
         first_piece(c, id, begin, end, asks);
@@ -401,6 +266,7 @@ static void edges(cg_loop *c, ir_id id) {
     cg_bind_arg(c, op, 0, e);
     if (lane)
         c->text[lane] = base_arena_printf(c->arena, "(%s - %s)", e, begin);
+    cg_prefetch_streams(c, id, e);
     cg_prefetch(c, id, e, asks);
     if (src) {
         const char *j = cg_name(&c->names, "j");

@@ -17,6 +17,7 @@ typedef __UINT32_TYPE__ uint32_t;
 typedef __INT64_TYPE__ int64_t;
 typedef __UINT64_TYPE__ uint64_t;
 typedef __SIZE_TYPE__ size_t;
+typedef __UINTPTR_TYPE__ uintptr_t;
 #define INT32_MAX 2147483647
 #define INT32_MIN (-INT32_MAX - 1)
 #define INT64_C(n) ((int64_t)n##LL)
@@ -236,6 +237,9 @@ typedef struct tiga_module_info {
 #else
 #define TIGA_PREFETCH(address) ((void)(address))
 #endif
+/* A place that may lie behind the end of the array, where no pointer may. */
+#define TIGA_PREFETCH_AT(array, index) \
+    TIGA_PREFETCH((const void *)((uintptr_t)(array) + (uintptr_t)(index) * sizeof *(array)))
 /* Long loops are run in pieces of so many steps, `width` elements each. */
 #if defined(TIGA_SHORT_PIECES)
 #define TIGA_AT_MOST(steps) ((void)(steps), 1)
@@ -432,6 +436,7 @@ static void weighted_sum_rows32(const tiga_launch_args *args, int64_t row_begin,
     const int64_t edge_end = offsets[row_end];
     int64_t ask_at = edge_end;
     for (int64_t i = row_begin; i < row_end; ++i) {
+        TIGA_PREFETCH_AT(bias, (i + 16) * F);
         {
             int64_t k0 = 0;
             for (; k0 + 64 <= F; k0 += 64) {
@@ -443,6 +448,8 @@ static void weighted_sum_rows32(const tiga_launch_args *args, int64_t row_begin,
                     ask_at = offsets[i] + TIGA_AT_MOST(8192);
                 TIGA_NO_UNROLL
                 for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
+                    TIGA_PREFETCH_AT(sources, e + 256);
+                    TIGA_PREFETCH_AT(w, e + 256);
                     if (e + 8 < ask_at) {
                         const int64_t ahead = sources[e + 8];
                         TIGA_PREFETCH(&x[ahead * F + k0]);
@@ -471,6 +478,8 @@ static void weighted_sum_rows32(const tiga_launch_args *args, int64_t row_begin,
                     ask_at = offsets[i] + TIGA_AT_MOST(16384);
                 TIGA_NO_UNROLL
                 for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
+                    TIGA_PREFETCH_AT(sources, e + 256);
+                    TIGA_PREFETCH_AT(w, e + 256);
                     if (e + 8 < ask_at) {
                         const int64_t ahead = sources[e + 8];
                         TIGA_PREFETCH(&x[ahead * F + k0]);
@@ -493,6 +502,8 @@ static void weighted_sum_rows32(const tiga_launch_args *args, int64_t row_begin,
                     ask_at = offsets[i] + TIGA_AT_MOST(32768);
                 TIGA_NO_UNROLL
                 for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
+                    TIGA_PREFETCH_AT(sources, e + 256);
+                    TIGA_PREFETCH_AT(w, e + 256);
                     if (e + 8 < ask_at) {
                         const int64_t ahead = sources[e + 8];
                         TIGA_PREFETCH(&x[ahead * F + k0]);
@@ -517,6 +528,8 @@ static void weighted_sum_rows32(const tiga_launch_args *args, int64_t row_begin,
                     ask_at = offsets[i] + TIGA_AT_MOST(8192);
                 TIGA_NO_UNROLL
                 for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
+                    TIGA_PREFETCH_AT(sources, e + 256);
+                    TIGA_PREFETCH_AT(w, e + 256);
                     if (e + 8 < ask_at) {
                         const int64_t ahead = sources[e + 8];
                         TIGA_PREFETCH(&x[ahead * F + k0]);
@@ -550,6 +563,7 @@ static void weighted_sum_rows64(const tiga_launch_args *args, int64_t row_begin,
     const int64_t edge_end = offsets[row_end];
     int64_t ask_at = edge_end;
     for (int64_t i = row_begin; i < row_end; ++i) {
+        TIGA_PREFETCH_AT(bias, (i + 16) * F);
         {
             int64_t k0 = 0;
             for (; k0 + 64 <= F; k0 += 64) {
@@ -561,6 +575,8 @@ static void weighted_sum_rows64(const tiga_launch_args *args, int64_t row_begin,
                     ask_at = offsets[i] + TIGA_AT_MOST(8192);
                 TIGA_NO_UNROLL
                 for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
+                    TIGA_PREFETCH_AT(sources, e + 128);
+                    TIGA_PREFETCH_AT(w, e + 256);
                     if (e + 8 < ask_at) {
                         const int64_t ahead = sources[e + 8];
                         TIGA_PREFETCH(&x[ahead * F + k0]);
@@ -589,6 +605,8 @@ static void weighted_sum_rows64(const tiga_launch_args *args, int64_t row_begin,
                     ask_at = offsets[i] + TIGA_AT_MOST(16384);
                 TIGA_NO_UNROLL
                 for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
+                    TIGA_PREFETCH_AT(sources, e + 128);
+                    TIGA_PREFETCH_AT(w, e + 256);
                     if (e + 8 < ask_at) {
                         const int64_t ahead = sources[e + 8];
                         TIGA_PREFETCH(&x[ahead * F + k0]);
@@ -611,6 +629,8 @@ static void weighted_sum_rows64(const tiga_launch_args *args, int64_t row_begin,
                     ask_at = offsets[i] + TIGA_AT_MOST(32768);
                 TIGA_NO_UNROLL
                 for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
+                    TIGA_PREFETCH_AT(sources, e + 128);
+                    TIGA_PREFETCH_AT(w, e + 256);
                     if (e + 8 < ask_at) {
                         const int64_t ahead = sources[e + 8];
                         TIGA_PREFETCH(&x[ahead * F + k0]);
@@ -635,6 +655,8 @@ static void weighted_sum_rows64(const tiga_launch_args *args, int64_t row_begin,
                     ask_at = offsets[i] + TIGA_AT_MOST(8192);
                 TIGA_NO_UNROLL
                 for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
+                    TIGA_PREFETCH_AT(sources, e + 128);
+                    TIGA_PREFETCH_AT(w, e + 256);
                     if (e + 8 < ask_at) {
                         const int64_t ahead = sources[e + 8];
                         TIGA_PREFETCH(&x[ahead * F + k0]);
@@ -735,6 +757,7 @@ static void spread_rows32(const tiga_launch_args *args, int64_t row_begin, int64
     const int64_t tiga_steps_0 = TIGA_STEPS((10 + (((double)F) * (0.125) + 1) * (10) + (((double)F) * (0.125) + 1) * (8)) * (1));
     int64_t ask_at = TIGA_PIECE(offsets[row_begin], edge_end, 1, tiga_steps_0);
     for (int64_t i = row_begin; i < row_end; ++i) {
+        TIGA_PREFETCH_AT(y, (i + 4) * F);
         float *const sum = (float *)(void *)(scratch + scratch_0);
         {
             int64_t k = 0;
@@ -747,6 +770,7 @@ static void spread_rows32(const tiga_launch_args *args, int64_t row_begin, int64
         }
         TIGA_NO_UNROLL
         for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
+            TIGA_PREFETCH_AT(sources, e + 256);
             if (e + 8 < ask_at) {
                 const int64_t ahead = sources[e + 8];
                 for (int64_t k = 0; k < F; k += 16) TIGA_PREFETCH(&x[ahead * F + k]);
@@ -821,6 +845,7 @@ static void spread_rows64(const tiga_launch_args *args, int64_t row_begin, int64
     const int64_t tiga_steps_0 = TIGA_STEPS((10 + (((double)F) * (0.125) + 1) * (10) + (((double)F) * (0.125) + 1) * (8)) * (1));
     int64_t ask_at = TIGA_PIECE(offsets[row_begin], edge_end, 1, tiga_steps_0);
     for (int64_t i = row_begin; i < row_end; ++i) {
+        TIGA_PREFETCH_AT(y, (i + 4) * F);
         float *const sum = (float *)(void *)(scratch + scratch_0);
         {
             int64_t k = 0;
@@ -833,6 +858,7 @@ static void spread_rows64(const tiga_launch_args *args, int64_t row_begin, int64
         }
         TIGA_NO_UNROLL
         for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
+            TIGA_PREFETCH_AT(sources, e + 128);
             if (e + 8 < ask_at) {
                 const int64_t ahead = sources[e + 8];
                 for (int64_t k = 0; k < F; k += 16) TIGA_PREFETCH(&x[ahead * F + k]);

@@ -1,0 +1,219 @@
+/* What a walk will read is asked for before it is needed.
+ *
+ * The rows of sources, and on a transposed walk what stands under the edges' own numbers, lie at random: they are asked for so many
+ * edges ahead as the pass has set (the edges' `prefetch`).  The streams beside them (the sources themselves, numbers and fields of
+ * edges, rows of the result's side) are asked for STREAM_BYTES ahead: each is read in order, but slowly, and
+ * among so many lines at random processors lose sight of it. */
+#include "codegen/cg_c.h"
+
+#include <string.h>
+
+enum { MAX_FETCHES = 8, LINE = 64, STREAM_BYTES = 1024, MIN_ROWS_AHEAD = 4, MAX_ROWS_AHEAD = 16 };
+
+static bool inside(const cg_loop *c, ir_id id, ir_id loop) {
+    for (ir_id l = c->site[id].loop; l; l = c->site[l].loop)
+        if (l == loop)
+            return true;
+    return false;
+}
+
+/* How many elements in a row the load touches for one turn of `loop`; 0: as many as *open says, known at run time. */
+static int64_t elements_ahead(cg_loop *c, ir_id turn, const ir_op *load, const char **open) {
+    if (load->n_args < 2)
+        return 1;
+    ir_id last = load->args[load->n_args - 1];
+    if (ir_at(c->f, last)->code != IR_ARG || !inside(c, last, turn))
+        return 1;
+    const ir_op *loop = ir_at(c->f, c->site[last].loop);
+    int64_t n = 0;
+    ir_id count = loop->args[loop->code == IR_RANGE ? 1 : 0];
+    if (loop->code == IR_EDGES)
+        return 1;
+    if (cg_constant(c, count, &n))
+        return n;
+    if (count == c->tile_arg)
+        return c->tile_capacity;
+    if (inside(c, count, turn))
+        return 1;
+    *open = c->text[count];
+    return 0;
+}
+
+/* The first element that a load of row `ahead` will touch.  Indices that change inside the loop count as their first
+ * value. */
+static const char *first_element(cg_loop *c, ir_id turn, const ir_op *load, const char *ahead) {
+    const char *index[IR_MAX_RANK + 1], *dims[IR_MAX_RANK + 1];
+    size_t n = cg_load_index(c, load, index, dims);
+    index[0] = ahead;
+    for (size_t i = 1; i < n; ++i) {
+        ir_id a = load->args[i];
+        if (!inside(c, a, turn))
+            continue;
+        const ir_op *loop = ir_at(c->f, c->site[a].loop);
+        bool based = ir_at(c->f, a)->code == IR_ARG && loop->code == IR_LANES && loop->n_args > 1 &&
+                     !inside(c, loop->args[1], turn);
+        index[i] = based ? c->text[loop->args[1]] : "0";
+    }
+    return cg_flat_index(c, index, dims, n);
+}
+
+static void fetch_lines(cg_loop *c, ir_id edges_id, const ir_op *load, const char *ahead) {
+    int64_t f = ir_int(load, IR_ATTR_FIELD, 0), line = LINE / (int64_t)ir_dtype_bytes(load->type.dtype);
+    const char *open = NULL, *at = first_element(c, edges_id, load, ahead);
+    int64_t n = elements_ahead(c, edges_id, load, &open);
+    c->field_used[f] = c->vec->prefetch = true;
+    for (int64_t k = 0; k < n && k < 16 * line; k += line)
+        cg_line(&c->w, k ? "TIGA_PREFETCH(&%s[%s + %lld]);" : "TIGA_PREFETCH(&%s[%s]);", c->field[f], at, (long long)k);
+    if (!open)
+        return;
+    size_t mark = cg_names_mark(&c->names);
+    const char *k = cg_name(&c->names, "k");
+    cg_line(&c->w, "for (int64_t %s = 0; %s < %s; %s += %lld) TIGA_PREFETCH(&%s[%s + %s]);", k, k, open, k,
+            (long long)line, c->field[f], at, k);
+    cg_names_release(&c->names, mark);
+}
+
+/* ---- what the first index of a load follows ---------------------------------------------------------------------- */
+typedef bool follows(const cg_loop *c, ir_id index, ir_id loop);
+
+static bool source(const cg_loop *c, ir_id index, ir_id edges) {
+    return index == cg_region_arg(c, ir_at(c->f, edges), 1);
+}
+
+static bool own_number(const cg_loop *c, ir_id index, ir_id edges) {
+    const ir_op *op = ir_at(c->f, index);
+    return op->code == IR_EDGEID && op->args[0] == cg_region_arg(c, ir_at(c->f, edges), 0);
+}
+
+static bool number_at_random(const cg_loop *c, ir_id index, ir_id edges) {
+    return ir_transposed(c->f) && own_number(c, index, edges);
+}
+
+static bool in_order(const cg_loop *c, ir_id index, ir_id edges) {
+    return index == cg_region_arg(c, ir_at(c->f, edges), 0) || (!ir_transposed(c->f) && own_number(c, index, edges));
+}
+
+static bool row(const cg_loop *c, ir_id index, ir_id rows) { return index == cg_region_arg(c, ir_at(c->f, rows), 0); }
+
+typedef struct loads {
+    const ir_op *of[MAX_FETCHES]; /* one a field */
+    size_t n;
+} loads;
+
+static void find(const cg_loop *c, const ir_region *r, ir_id loop, follows *how, loads *found) {
+    for (size_t i = 0; i < r->n && found->n < MAX_FETCHES; ++i) {
+        const ir_op *op = ir_at(c->f, r->ops[i]);
+        if (op->region)
+            find(c, op->region, loop, how, found);
+        if (op->code != IR_LOAD || !c->site[r->ops[i]].live || !op->n_args || !how(c, op->args[0], loop))
+            continue;
+        bool known = false;
+        for (size_t k = 0; k < found->n; ++k)
+            known = known || ir_int(found->of[k], IR_ATTR_FIELD, 0) == ir_int(op, IR_ATTR_FIELD, 0);
+        if (!known)
+            found->of[found->n++] = op;
+    }
+}
+
+static loads loads_of(const cg_loop *c, ir_id loop, follows *how) {
+    loads found = {{NULL}, 0};
+    find(c, ir_at(c->f, loop)->region, loop, how, &found);
+    return found;
+}
+
+/* ---- rows at random ---------------------------------------------------------------------------------------------- */
+static void fetch_all(cg_loop *c, ir_id id, const loads *l, const char *ahead) {
+    for (size_t i = 0; i < l->n; ++i)
+        fetch_lines(c, id, l->of[i], ahead);
+}
+
+bool cg_prefetches(const cg_loop *c, ir_id id) {
+    const ir_op *op = ir_at(c->f, id);
+    return op->code == IR_EDGES && ir_int(op, IR_ATTR_PREFETCH, 0) > 0 && cg_region_arg(c, op, 1) &&
+           loads_of(c, id, source).n > 0;
+}
+
+/* Asks for what the edge `prefetch` places ahead will read at its source, and under its own number on a transposed walk.
+ * That edge may belong to a later row of the chunk.  steps: `ask_at`, where the look-ahead ends, is the
+ * end of a piece too. */
+void cg_prefetch(cg_loop *c, ir_id id, const char *e, const char *steps) {
+    if (!cg_prefetches(c, id))
+        return;
+    int64_t distance = ir_int(ir_at(c->f, id), IR_ATTR_PREFETCH, 0);
+    const loads sources = loads_of(c, id, source), edges = loads_of(c, id, number_at_random);
+    c->uses_edge_end = c->uses_offsets = c->uses_sources = true;
+    size_t mark = cg_names_mark(&c->names);
+    const char *ahead = cg_name(&c->names, "ahead");
+    cg_open(&c->w, "if (%s + %lld < %s)", e, (long long)distance, steps ? c->ask_at : c->edge_end);
+    cg_line(&c->w, "const int64_t %s = %s;", ahead,
+            cg_source(c, base_arena_printf(c->arena, "%s + %lld", e, (long long)distance)));
+    fetch_all(c, id, &sources, ahead);
+    if (edges.n) {
+        const char *edge = cg_name(&c->names, "edge_ahead");
+        c->uses_edge_of = true;
+        cg_line(&c->w, "const int64_t %s = %s[%s + %lld];", edge, c->edge_of, e, (long long)distance);
+        fetch_all(c, id, &edges, edge);
+    }
+    cg_close(&c->w, "");
+    if (steps) {
+        cg_line(&c->w, "else if (TIGA_RARELY(%s < %s) && (%s = tiga_ask(%s, %s + %lld, %s, %s)) < 0)", c->ask_at,
+                c->edge_end, c->ask_at, c->args, e, (long long)distance, c->edge_end, steps);
+        cg_line(&c->w, "    return;");
+    }
+    cg_names_release(&c->names, mark);
+}
+
+/* ---- streams ----------------------------------------------------------------------------------------------------- */
+/* The load's elements so many turns ahead that they are STREAM_BYTES away, between `least` and `most` turns. */
+static void fetch_stream(cg_loop *c, ir_id loop, const ir_op *load, const char *at, int64_t least, int64_t most) {
+    const char *open = NULL;
+    int64_t f = ir_int(load, IR_ATTR_FIELD, 0), size = (int64_t)ir_dtype_bytes(load->type.dtype);
+    int64_t bytes = elements_ahead(c, loop, load, &open) * size, turns = open ? least : STREAM_BYTES / bytes;
+    turns = turns < least ? least : turns > most ? most : turns;
+    const char *first = first_element(c, loop, load, base_arena_printf(c->arena, "(%s + %lld)", at, (long long)turns));
+    c->field_used[f] = c->vec->prefetch = true;
+    for (int64_t k = 0; k == 0 || (k < bytes && k < 16 * LINE); k += LINE)
+        cg_line(&c->w, k ? "TIGA_PREFETCH_AT(%s, %s + %lld);" : "TIGA_PREFETCH_AT(%s, %s);", c->field[f], first,
+                (long long)(k / size));
+}
+
+static void fetch_index(cg_loop *c, const char *array, const char *e, int64_t bits) {
+    c->vec->prefetch = true;
+    cg_line(&c->w, "TIGA_PREFETCH_AT(%s, %s + %lld);", array, e, (long long)(STREAM_BYTES * 8 / bits));
+}
+
+void cg_prefetch_streams(cg_loop *c, ir_id edges, const char *e) {
+    if (!cg_prefetches(c, edges))
+        return;
+    const loads fields = loads_of(c, edges, in_order);
+    c->uses_sources = true;
+    if (c->source_bits == CG_EITHER)
+        cg_line(&c->w, "TIGA_PREFETCH_AT((const char *)%s, %s * (%s ? 8 : 4) + %d);", c->sources, e, c->wide,
+                STREAM_BYTES);
+    else
+        fetch_index(c, c->sources, e, c->source_bits);
+    if (loads_of(c, edges, number_at_random).n) {
+        c->uses_edge_of = true;
+        fetch_index(c, c->edge_of, e, 64);
+    }
+    for (size_t i = 0; i < fields.n; ++i)
+        fetch_stream(c, edges, fields.of[i], e, 2, STREAM_BYTES);
+}
+
+static bool walk_prefetches(const cg_loop *c, const ir_region *r) {
+    for (size_t i = 0; i < r->n; ++i) {
+        const ir_op *op = ir_at(c->f, r->ops[i]);
+        if (op->region && (cg_prefetches(c, r->ops[i]) || walk_prefetches(c, op->region)))
+            return true;
+    }
+    return false;
+}
+
+/* What a row reads under its own number.  Rows without walks that leave the processor in the dark are left to it. */
+void cg_prefetch_row(cg_loop *c, ir_id rows, const char *i) {
+    if (!walk_prefetches(c, ir_at(c->f, rows)->region))
+        return;
+    const loads own = loads_of(c, rows, row);
+    for (size_t k = 0; k < own.n; ++k)
+        fetch_stream(c, rows, own.of[k], i, MIN_ROWS_AHEAD, MAX_ROWS_AHEAD);
+}
