@@ -1,14 +1,20 @@
-/* What a walk will read is asked for before it is needed.
+/* What a walk will touch is asked for before it is needed.
  *
  * The rows of sources, and on a transposed walk what stands under the edges' own numbers, lie at random: they are asked for so many
  * edges ahead as the pass has set (the edges' `prefetch`).  The streams beside them (the sources themselves, numbers and fields of
- * edges, rows of the result's side) are asked for STREAM_BYTES ahead: each is read in order, but slowly, and
+ * edges, rows of the result's side, read or written) are asked for STREAM_BYTES ahead: each is gone through in order, but slowly, and
  * among so many lines at random processors lose sight of it. */
 #include "codegen/cg_c.h"
 
 #include <string.h>
 
 enum { MAX_FETCHES = 8, LINE = 64, STREAM_BYTES = 1024, MIN_ROWS_AHEAD = 4, MAX_ROWS_AHEAD = 16 };
+
+static bool touches(const ir_op *op) { return op->code == IR_LOAD || op->code == IR_STORE; }
+
+static int64_t element_bytes(const cg_loop *c, const ir_op *op) {
+    return (int64_t)ir_dtype_bytes(c->f->params[ir_int(op, IR_ATTR_FIELD, 0)].type.dtype);
+}
 
 static bool inside(const cg_loop *c, ir_id id, ir_id loop) {
     for (ir_id l = c->site[id].loop; l; l = c->site[l].loop)
@@ -17,11 +23,12 @@ static bool inside(const cg_loop *c, ir_id id, ir_id loop) {
     return false;
 }
 
-/* How many elements in a row the load touches for one turn of `loop`; 0: as many as *open says, known at run time. */
-static int64_t elements_ahead(cg_loop *c, ir_id turn, const ir_op *load, const char **open) {
-    if (load->n_args < 2)
+/* How many elements in a row the load or store touches for one turn of `loop`; 0: as many as *open says, known at run time. */
+static int64_t elements_ahead(cg_loop *c, ir_id turn, const ir_op *op, const char **open) {
+    uint32_t n_index = op->n_args - (op->code == IR_STORE);
+    if (n_index < 2)
         return 1;
-    ir_id last = load->args[load->n_args - 1];
+    ir_id last = op->args[n_index - 1];
     if (ir_at(c->f, last)->code != IR_ARG || !inside(c, last, turn))
         return 1;
     const ir_op *loop = ir_at(c->f, c->site[last].loop);
@@ -39,14 +46,14 @@ static int64_t elements_ahead(cg_loop *c, ir_id turn, const ir_op *load, const c
     return 0;
 }
 
-/* The first element that a load of row `ahead` will touch.  Indices that change inside the loop count as their first
+/* The first element that it will touch for `ahead`.  Indices that change inside the loop count as their first
  * value. */
-static const char *first_element(cg_loop *c, ir_id turn, const ir_op *load, const char *ahead) {
+static const char *first_element(cg_loop *c, ir_id turn, const ir_op *op, const char *ahead) {
     const char *index[IR_MAX_RANK + 1], *dims[IR_MAX_RANK + 1];
-    size_t n = cg_load_index(c, load, index, dims);
+    size_t n = cg_load_index(c, op, index, dims);
     index[0] = ahead;
     for (size_t i = 1; i < n; ++i) {
-        ir_id a = load->args[i];
+        ir_id a = op->args[i];
         if (!inside(c, a, turn))
             continue;
         const ir_op *loop = ir_at(c->f, c->site[a].loop);
@@ -57,10 +64,10 @@ static const char *first_element(cg_loop *c, ir_id turn, const ir_op *load, cons
     return cg_flat_index(c, index, dims, n);
 }
 
-static void fetch_lines(cg_loop *c, ir_id edges_id, const ir_op *load, const char *ahead) {
-    int64_t f = ir_int(load, IR_ATTR_FIELD, 0), line = LINE / (int64_t)ir_dtype_bytes(load->type.dtype);
-    const char *open = NULL, *at = first_element(c, edges_id, load, ahead);
-    int64_t n = elements_ahead(c, edges_id, load, &open);
+static void fetch_lines(cg_loop *c, ir_id edges_id, const ir_op *op, const char *ahead) {
+    int64_t f = ir_int(op, IR_ATTR_FIELD, 0), line = LINE / element_bytes(c, op);
+    const char *open = NULL, *at = first_element(c, edges_id, op, ahead);
+    int64_t n = elements_ahead(c, edges_id, op, &open);
     c->field_used[f] = c->vec->prefetch = true;
     for (int64_t k = 0; k < n && k < 16 * line; k += line)
         cg_line(&c->w, k ? "TIGA_PREFETCH(&%s[%s + %lld]);" : "TIGA_PREFETCH(&%s[%s]);", c->field[f], at, (long long)k);
@@ -73,7 +80,7 @@ static void fetch_lines(cg_loop *c, ir_id edges_id, const ir_op *load, const cha
     cg_names_release(&c->names, mark);
 }
 
-/* ---- what the first index of a load follows ---------------------------------------------------------------------- */
+/* ---- what the first index follows ---------------------------------------------------------------------- */
 typedef bool follows(const cg_loop *c, ir_id index, ir_id loop);
 
 static bool source(const cg_loop *c, ir_id index, ir_id edges) {
@@ -95,17 +102,17 @@ static bool in_order(const cg_loop *c, ir_id index, ir_id edges) {
 
 static bool row(const cg_loop *c, ir_id index, ir_id rows) { return index == cg_region_arg(c, ir_at(c->f, rows), 0); }
 
-typedef struct loads {
+typedef struct accesses {
     const ir_op *of[MAX_FETCHES]; /* one a field */
     size_t n;
-} loads;
+} accesses;
 
-static void find(const cg_loop *c, const ir_region *r, ir_id loop, follows *how, loads *found) {
+static void find(const cg_loop *c, const ir_region *r, ir_id loop, follows *how, accesses *found) {
     for (size_t i = 0; i < r->n && found->n < MAX_FETCHES; ++i) {
         const ir_op *op = ir_at(c->f, r->ops[i]);
         if (op->region)
             find(c, op->region, loop, how, found);
-        if (op->code != IR_LOAD || !c->site[r->ops[i]].live || !op->n_args || !how(c, op->args[0], loop))
+        if (!touches(op) || !c->site[r->ops[i]].live || !op->n_args || !how(c, op->args[0], loop))
             continue;
         bool known = false;
         for (size_t k = 0; k < found->n; ++k)
@@ -115,14 +122,14 @@ static void find(const cg_loop *c, const ir_region *r, ir_id loop, follows *how,
     }
 }
 
-static loads loads_of(const cg_loop *c, ir_id loop, follows *how) {
-    loads found = {{NULL}, 0};
+static accesses accesses_of(const cg_loop *c, ir_id loop, follows *how) {
+    accesses found = {{NULL}, 0};
     find(c, ir_at(c->f, loop)->region, loop, how, &found);
     return found;
 }
 
 /* ---- rows at random ---------------------------------------------------------------------------------------------- */
-static void fetch_all(cg_loop *c, ir_id id, const loads *l, const char *ahead) {
+static void fetch_all(cg_loop *c, ir_id id, const accesses *l, const char *ahead) {
     for (size_t i = 0; i < l->n; ++i)
         fetch_lines(c, id, l->of[i], ahead);
 }
@@ -130,7 +137,7 @@ static void fetch_all(cg_loop *c, ir_id id, const loads *l, const char *ahead) {
 bool cg_prefetches(const cg_loop *c, ir_id id) {
     const ir_op *op = ir_at(c->f, id);
     return op->code == IR_EDGES && ir_int(op, IR_ATTR_PREFETCH, 0) > 0 && cg_region_arg(c, op, 1) &&
-           loads_of(c, id, source).n > 0;
+           accesses_of(c, id, source).n > 0;
 }
 
 /* Asks for what the edge `prefetch` places ahead will read at its source, and under its own number on a transposed walk.
@@ -140,7 +147,7 @@ void cg_prefetch(cg_loop *c, ir_id id, const char *e, const char *steps) {
     if (!cg_prefetches(c, id))
         return;
     int64_t distance = ir_int(ir_at(c->f, id), IR_ATTR_PREFETCH, 0);
-    const loads sources = loads_of(c, id, source), edges = loads_of(c, id, number_at_random);
+    const accesses sources = accesses_of(c, id, source), edges = accesses_of(c, id, number_at_random);
     c->uses_edge_end = c->uses_offsets = c->uses_sources = true;
     size_t mark = cg_names_mark(&c->names);
     const char *ahead = cg_name(&c->names, "ahead");
@@ -164,13 +171,13 @@ void cg_prefetch(cg_loop *c, ir_id id, const char *e, const char *steps) {
 }
 
 /* ---- streams ----------------------------------------------------------------------------------------------------- */
-/* The load's elements so many turns ahead that they are STREAM_BYTES away, between `least` and `most` turns. */
-static void fetch_stream(cg_loop *c, ir_id loop, const ir_op *load, const char *at, int64_t least, int64_t most) {
+/* What it touches so many turns ahead that this is STREAM_BYTES away, between `least` and `most` turns. */
+static void fetch_stream(cg_loop *c, ir_id loop, const ir_op *op, const char *at, int64_t least, int64_t most) {
     const char *open = NULL;
-    int64_t f = ir_int(load, IR_ATTR_FIELD, 0), size = (int64_t)ir_dtype_bytes(load->type.dtype);
-    int64_t bytes = elements_ahead(c, loop, load, &open) * size, turns = open ? least : STREAM_BYTES / bytes;
+    int64_t f = ir_int(op, IR_ATTR_FIELD, 0), size = element_bytes(c, op);
+    int64_t bytes = elements_ahead(c, loop, op, &open) * size, turns = bytes ? STREAM_BYTES / bytes : least;
     turns = turns < least ? least : turns > most ? most : turns;
-    const char *first = first_element(c, loop, load, base_arena_printf(c->arena, "(%s + %lld)", at, (long long)turns));
+    const char *first = first_element(c, loop, op, base_arena_printf(c->arena, "(%s + %lld)", at, (long long)turns));
     c->field_used[f] = c->vec->prefetch = true;
     for (int64_t k = 0; k == 0 || (k < bytes && k < 16 * LINE); k += LINE)
         cg_line(&c->w, k ? "TIGA_PREFETCH_AT(%s, %s + %lld);" : "TIGA_PREFETCH_AT(%s, %s);", c->field[f], first,
@@ -185,14 +192,14 @@ static void fetch_index(cg_loop *c, const char *array, const char *e, int64_t bi
 void cg_prefetch_streams(cg_loop *c, ir_id edges, const char *e) {
     if (!cg_prefetches(c, edges))
         return;
-    const loads fields = loads_of(c, edges, in_order);
+    const accesses fields = accesses_of(c, edges, in_order);
     c->uses_sources = true;
     if (c->source_bits == CG_EITHER)
         cg_line(&c->w, "TIGA_PREFETCH_AT((const char *)%s, %s * (%s ? 8 : 4) + %d);", c->sources, e, c->wide,
                 STREAM_BYTES);
     else
         fetch_index(c, c->sources, e, c->source_bits);
-    if (loads_of(c, edges, number_at_random).n) {
+    if (accesses_of(c, edges, number_at_random).n) {
         c->uses_edge_of = true;
         fetch_index(c, c->edge_of, e, 64);
     }
@@ -209,11 +216,11 @@ static bool walk_prefetches(const cg_loop *c, const ir_region *r) {
     return false;
 }
 
-/* What a row reads under its own number.  Rows without walks that leave the processor in the dark are left to it. */
+/* What a row reads and writes under its own number.  Rows without walks that leave the processor in the dark are left to it. */
 void cg_prefetch_row(cg_loop *c, ir_id rows, const char *i) {
     if (!walk_prefetches(c, ir_at(c->f, rows)->region))
         return;
-    const loads own = loads_of(c, rows, row);
+    const accesses own = accesses_of(c, rows, row);
     for (size_t k = 0; k < own.n; ++k)
         fetch_stream(c, rows, own.of[k], i, MIN_ROWS_AHEAD, MAX_ROWS_AHEAD);
 }

@@ -437,6 +437,7 @@ static void weighted_sum_rows32(const tiga_launch_args *args, int64_t row_begin,
     int64_t ask_at = edge_end;
     for (int64_t i = row_begin; i < row_end; ++i) {
         TIGA_PREFETCH_AT(bias, (i + 16) * F);
+        TIGA_PREFETCH_AT(out, (i + 16) * F);
         {
             int64_t k0 = 0;
             for (; k0 + 64 <= F; k0 += 64) {
@@ -564,6 +565,7 @@ static void weighted_sum_rows64(const tiga_launch_args *args, int64_t row_begin,
     int64_t ask_at = edge_end;
     for (int64_t i = row_begin; i < row_end; ++i) {
         TIGA_PREFETCH_AT(bias, (i + 16) * F);
+        TIGA_PREFETCH_AT(out, (i + 16) * F);
         {
             int64_t k0 = 0;
             for (; k0 + 64 <= F; k0 += 64) {
@@ -758,6 +760,7 @@ static void spread_rows32(const tiga_launch_args *args, int64_t row_begin, int64
     int64_t ask_at = TIGA_PIECE(offsets[row_begin], edge_end, 1, tiga_steps_0);
     for (int64_t i = row_begin; i < row_end; ++i) {
         TIGA_PREFETCH_AT(y, (i + 4) * F);
+        TIGA_PREFETCH_AT(near, (i + 4) * F);
         float *const sum = (float *)(void *)(scratch + scratch_0);
         {
             int64_t k = 0;
@@ -771,6 +774,7 @@ static void spread_rows32(const tiga_launch_args *args, int64_t row_begin, int64
         TIGA_NO_UNROLL
         for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
             TIGA_PREFETCH_AT(sources, e + 256);
+            TIGA_PREFETCH_AT(score, e + 256);
             if (e + 8 < ask_at) {
                 const int64_t ahead = sources[e + 8];
                 for (int64_t k = 0; k < F; k += 16) TIGA_PREFETCH(&x[ahead * F + k]);
@@ -846,6 +850,7 @@ static void spread_rows64(const tiga_launch_args *args, int64_t row_begin, int64
     int64_t ask_at = TIGA_PIECE(offsets[row_begin], edge_end, 1, tiga_steps_0);
     for (int64_t i = row_begin; i < row_end; ++i) {
         TIGA_PREFETCH_AT(y, (i + 4) * F);
+        TIGA_PREFETCH_AT(near, (i + 4) * F);
         float *const sum = (float *)(void *)(scratch + scratch_0);
         {
             int64_t k = 0;
@@ -859,6 +864,7 @@ static void spread_rows64(const tiga_launch_args *args, int64_t row_begin, int64
         TIGA_NO_UNROLL
         for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
             TIGA_PREFETCH_AT(sources, e + 128);
+            TIGA_PREFETCH_AT(score, e + 256);
             if (e + 8 < ask_at) {
                 const int64_t ahead = sources[e + 8];
                 for (int64_t k = 0; k < F; k += 16) TIGA_PREFETCH(&x[ahead * F + k]);
