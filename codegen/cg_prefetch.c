@@ -148,7 +148,7 @@ void cg_prefetch(cg_loop *c, ir_id id, const char *e, const char *steps) {
         return;
     int64_t distance = ir_int(ir_at(c->f, id), IR_ATTR_PREFETCH, 0);
     const accesses sources = accesses_of(c, id, source), edges = accesses_of(c, id, number_at_random);
-    c->uses_edge_end = c->uses_offsets = c->uses_sources = true;
+    c->uses_edge_end = c->uses_offsets = true;
     size_t mark = cg_names_mark(&c->names);
     const char *ahead = cg_name(&c->names, "ahead");
     cg_open(&c->w, "if (%s + %lld < %s)", e, (long long)distance, steps ? c->ask_at : c->edge_end);
@@ -157,8 +157,8 @@ void cg_prefetch(cg_loop *c, ir_id id, const char *e, const char *steps) {
     fetch_all(c, id, &sources, ahead);
     if (edges.n) {
         const char *edge = cg_name(&c->names, "edge_ahead");
-        c->uses_edge_of = true;
-        cg_line(&c->w, "const int64_t %s = %s[%s + %lld];", edge, c->edge_of, e, (long long)distance);
+        cg_line(&c->w, "const int64_t %s = %s;", edge,
+                cg_edge_of(c, base_arena_printf(c->arena, "%s + %lld", e, (long long)distance)));
         fetch_all(c, id, &edges, edge);
     }
     cg_close(&c->w, "");
@@ -184,9 +184,12 @@ static void fetch_stream(cg_loop *c, ir_id loop, const ir_op *op, const char *at
                 (long long)(k / size));
 }
 
-static void fetch_index(cg_loop *c, const char *array, const char *e, int64_t bits) {
+static void fetch_column(cg_loop *c, const char *array, const char *e) {
     c->vec->prefetch = true;
-    cg_line(&c->w, "TIGA_PREFETCH_AT(%s, %s + %lld);", array, e, (long long)(STREAM_BYTES * 8 / bits));
+    if (c->source_bits == CG_EITHER)
+        cg_line(&c->w, "TIGA_PREFETCH_AT((const char *)%s, %s * (%s ? 8 : 4) + %d);", array, e, c->wide, STREAM_BYTES);
+    else
+        cg_line(&c->w, "TIGA_PREFETCH_AT(%s, %s + %d);", array, e, STREAM_BYTES * 8 / c->source_bits);
 }
 
 void cg_prefetch_streams(cg_loop *c, ir_id edges, const char *e) {
@@ -194,14 +197,10 @@ void cg_prefetch_streams(cg_loop *c, ir_id edges, const char *e) {
         return;
     const accesses fields = accesses_of(c, edges, in_order);
     c->uses_sources = true;
-    if (c->source_bits == CG_EITHER)
-        cg_line(&c->w, "TIGA_PREFETCH_AT((const char *)%s, %s * (%s ? 8 : 4) + %d);", c->sources, e, c->wide,
-                STREAM_BYTES);
-    else
-        fetch_index(c, c->sources, e, c->source_bits);
+    fetch_column(c, c->sources, e);
     if (accesses_of(c, edges, number_at_random).n) {
         c->uses_edge_of = true;
-        fetch_index(c, c->edge_of, e, 64);
+        fetch_column(c, c->edge_of, e);
     }
     for (size_t i = 0; i < fields.n; ++i)
         fetch_stream(c, edges, fields.of[i], e, 2, STREAM_BYTES);
