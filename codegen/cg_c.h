@@ -110,7 +110,7 @@ void cg_edge_bounds(cg_loop *c, const ir_op *op, const char **begin, const char 
 /* cg_prefetch.c */
 bool cg_prefetches(const cg_loop *c, ir_id edges);
 void cg_prefetch(cg_loop *c, ir_id edges, const char *e, const char *steps);
-void cg_prefetch_streams(cg_loop *c, ir_id edges, const char *e);
+void cg_prefetch_streams(cg_loop *c, ir_id edges, const char *e, int64_t step);
 void cg_prefetch_row(cg_loop *c, ir_id rows, const char *i);
 
 /* cg_rows.c */

@@ -558,7 +558,7 @@ static void ahead_of_sixteen(cg_loop *c, ir_id id, const char *e) {
         return;
     size_t mark = cg_names_mark(&c->names);
     const char *n = cg_name(&c->names, "n");
-    cg_prefetch_streams(c, id, e);
+    cg_prefetch_streams(c, id, e, 16);
     cg_open(&c->w, "for (int %s = 0; %s < 16; ++%s)", n, n, n);
     cg_prefetch(c, id, base_arena_printf(c->arena, "%s + %s", e, n), NULL);
     cg_close(&c->w, "");

@@ -8,7 +8,14 @@
 
 #include <string.h>
 
-enum { MAX_FETCHES = 8, LINE = 64, STREAM_BYTES = 1024, MIN_ROWS_AHEAD = 4, MAX_ROWS_AHEAD = 16 };
+enum {
+    MAX_FETCHES = 8,
+    LINE = 64,
+    STREAM_BYTES = 1024,
+    EDGES_A_LINE = 8, /* of the widest columns */
+    MIN_ROWS_AHEAD = 4,
+    MAX_ROWS_AHEAD = 16
+};
 
 static bool touches(const ir_op *op) { return op->code == IR_LOAD || op->code == IR_STORE; }
 
@@ -171,17 +178,22 @@ void cg_prefetch(cg_loop *c, ir_id id, const char *e, const char *steps) {
 }
 
 /* ---- streams ----------------------------------------------------------------------------------------------------- */
+/* For one turn; 0: known at run time. */
+static int64_t bytes_of(cg_loop *c, ir_id loop, const ir_op *op) {
+    const char *open = NULL;
+    return elements_ahead(c, loop, op, &open) * element_bytes(c, op);
+}
+
 /* What it touches so many turns ahead that this is STREAM_BYTES away, between `least` and `most` turns. */
 static void fetch_stream(cg_loop *c, ir_id loop, const ir_op *op, const char *at, int64_t least, int64_t most) {
-    const char *open = NULL;
-    int64_t f = ir_int(op, IR_ATTR_FIELD, 0), size = element_bytes(c, op);
-    int64_t bytes = elements_ahead(c, loop, op, &open) * size, turns = bytes ? STREAM_BYTES / bytes : least;
+    int64_t f = ir_int(op, IR_ATTR_FIELD, 0), bytes = bytes_of(c, loop, op);
+    int64_t turns = bytes ? STREAM_BYTES / bytes : least;
     turns = turns < least ? least : turns > most ? most : turns;
     const char *first = first_element(c, loop, op, base_arena_printf(c->arena, "(%s + %lld)", at, (long long)turns));
     c->field_used[f] = c->vec->prefetch = true;
     for (int64_t k = 0; k == 0 || (k < bytes && k < 16 * LINE); k += LINE)
         cg_line(&c->w, k ? "TIGA_PREFETCH_AT(%s, %s + %lld);" : "TIGA_PREFETCH_AT(%s, %s);", c->field[f], first,
-                (long long)(k / size));
+                (long long)(k / element_bytes(c, op)));
 }
 
 static void fetch_column(cg_loop *c, const char *array, const char *e) {
@@ -192,18 +204,31 @@ static void fetch_column(cg_loop *c, const char *array, const char *e) {
         cg_line(&c->w, "TIGA_PREFETCH_AT(%s, %s + %d);", array, e, STREAM_BYTES * 8 / c->source_bits);
 }
 
-void cg_prefetch_streams(cg_loop *c, ir_id edges, const char *e) {
+static void fetch_fields(cg_loop *c, ir_id edges, const accesses *fields, const char *e, bool narrow) {
+    for (size_t i = 0; i < fields->n; ++i) {
+        int64_t bytes = bytes_of(c, edges, fields->of[i]);
+        if (narrow == (bytes && bytes * EDGES_A_LINE <= LINE))
+            fetch_stream(c, edges, fields->of[i], e, 2, STREAM_BYTES);
+    }
+}
+
+/* step: so many edges a turn.  What is narrow is asked for once in a line of cache. */
+void cg_prefetch_streams(cg_loop *c, ir_id edges, const char *e, int64_t step) {
     if (!cg_prefetches(c, edges))
         return;
     const accesses fields = accesses_of(c, edges, in_order);
     c->uses_sources = true;
+    if (step < EDGES_A_LINE)
+        cg_open(&c->w, "if ((%s & %d) == 0)", e, EDGES_A_LINE - 1);
     fetch_column(c, c->sources, e);
     if (accesses_of(c, edges, number_at_random).n) {
         c->uses_edge_of = true;
         fetch_column(c, c->edge_of, e);
     }
-    for (size_t i = 0; i < fields.n; ++i)
-        fetch_stream(c, edges, fields.of[i], e, 2, STREAM_BYTES);
+    fetch_fields(c, edges, &fields, e, true);
+    if (step < EDGES_A_LINE)
+        cg_close(&c->w, "");
+    fetch_fields(c, edges, &fields, e, false);
 }
 
 static bool walk_prefetches(const cg_loop *c, const ir_region *r) {

@@ -266,7 +266,7 @@ static void edges(cg_loop *c, ir_id id) {
     cg_bind_arg(c, op, 0, e);
     if (lane)
         c->text[lane] = base_arena_printf(c->arena, "(%s - %s)", e, begin);
-    cg_prefetch_streams(c, id, e);
+    cg_prefetch_streams(c, id, e, 1);
     cg_prefetch(c, id, e, asks);
     if (src) {
         const char *j = cg_name(&c->names, "j");

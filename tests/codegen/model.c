@@ -449,8 +449,10 @@ static void weighted_sum_rows32(const tiga_launch_args *args, int64_t row_begin,
                     ask_at = offsets[i] + TIGA_AT_MOST(8192);
                 TIGA_NO_UNROLL
                 for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
-                    TIGA_PREFETCH_AT(sources, e + 256);
-                    TIGA_PREFETCH_AT(w, e + 256);
+                    if ((e & 7) == 0) {
+                        TIGA_PREFETCH_AT(sources, e + 256);
+                        TIGA_PREFETCH_AT(w, e + 256);
+                    }
                     if (e + 8 < ask_at) {
                         const int64_t ahead = sources[e + 8];
                         TIGA_PREFETCH(&x[ahead * F + k0]);
@@ -479,8 +481,10 @@ static void weighted_sum_rows32(const tiga_launch_args *args, int64_t row_begin,
                     ask_at = offsets[i] + TIGA_AT_MOST(16384);
                 TIGA_NO_UNROLL
                 for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
-                    TIGA_PREFETCH_AT(sources, e + 256);
-                    TIGA_PREFETCH_AT(w, e + 256);
+                    if ((e & 7) == 0) {
+                        TIGA_PREFETCH_AT(sources, e + 256);
+                        TIGA_PREFETCH_AT(w, e + 256);
+                    }
                     if (e + 8 < ask_at) {
                         const int64_t ahead = sources[e + 8];
                         TIGA_PREFETCH(&x[ahead * F + k0]);
@@ -503,8 +507,10 @@ static void weighted_sum_rows32(const tiga_launch_args *args, int64_t row_begin,
                     ask_at = offsets[i] + TIGA_AT_MOST(32768);
                 TIGA_NO_UNROLL
                 for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
-                    TIGA_PREFETCH_AT(sources, e + 256);
-                    TIGA_PREFETCH_AT(w, e + 256);
+                    if ((e & 7) == 0) {
+                        TIGA_PREFETCH_AT(sources, e + 256);
+                        TIGA_PREFETCH_AT(w, e + 256);
+                    }
                     if (e + 8 < ask_at) {
                         const int64_t ahead = sources[e + 8];
                         TIGA_PREFETCH(&x[ahead * F + k0]);
@@ -529,8 +535,10 @@ static void weighted_sum_rows32(const tiga_launch_args *args, int64_t row_begin,
                     ask_at = offsets[i] + TIGA_AT_MOST(8192);
                 TIGA_NO_UNROLL
                 for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
-                    TIGA_PREFETCH_AT(sources, e + 256);
-                    TIGA_PREFETCH_AT(w, e + 256);
+                    if ((e & 7) == 0) {
+                        TIGA_PREFETCH_AT(sources, e + 256);
+                        TIGA_PREFETCH_AT(w, e + 256);
+                    }
                     if (e + 8 < ask_at) {
                         const int64_t ahead = sources[e + 8];
                         TIGA_PREFETCH(&x[ahead * F + k0]);
@@ -577,8 +585,10 @@ static void weighted_sum_rows64(const tiga_launch_args *args, int64_t row_begin,
                     ask_at = offsets[i] + TIGA_AT_MOST(8192);
                 TIGA_NO_UNROLL
                 for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
-                    TIGA_PREFETCH_AT(sources, e + 128);
-                    TIGA_PREFETCH_AT(w, e + 256);
+                    if ((e & 7) == 0) {
+                        TIGA_PREFETCH_AT(sources, e + 128);
+                        TIGA_PREFETCH_AT(w, e + 256);
+                    }
                     if (e + 8 < ask_at) {
                         const int64_t ahead = sources[e + 8];
                         TIGA_PREFETCH(&x[ahead * F + k0]);
@@ -607,8 +617,10 @@ static void weighted_sum_rows64(const tiga_launch_args *args, int64_t row_begin,
                     ask_at = offsets[i] + TIGA_AT_MOST(16384);
                 TIGA_NO_UNROLL
                 for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
-                    TIGA_PREFETCH_AT(sources, e + 128);
-                    TIGA_PREFETCH_AT(w, e + 256);
+                    if ((e & 7) == 0) {
+                        TIGA_PREFETCH_AT(sources, e + 128);
+                        TIGA_PREFETCH_AT(w, e + 256);
+                    }
                     if (e + 8 < ask_at) {
                         const int64_t ahead = sources[e + 8];
                         TIGA_PREFETCH(&x[ahead * F + k0]);
@@ -631,8 +643,10 @@ static void weighted_sum_rows64(const tiga_launch_args *args, int64_t row_begin,
                     ask_at = offsets[i] + TIGA_AT_MOST(32768);
                 TIGA_NO_UNROLL
                 for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
-                    TIGA_PREFETCH_AT(sources, e + 128);
-                    TIGA_PREFETCH_AT(w, e + 256);
+                    if ((e & 7) == 0) {
+                        TIGA_PREFETCH_AT(sources, e + 128);
+                        TIGA_PREFETCH_AT(w, e + 256);
+                    }
                     if (e + 8 < ask_at) {
                         const int64_t ahead = sources[e + 8];
                         TIGA_PREFETCH(&x[ahead * F + k0]);
@@ -657,8 +671,10 @@ static void weighted_sum_rows64(const tiga_launch_args *args, int64_t row_begin,
                     ask_at = offsets[i] + TIGA_AT_MOST(8192);
                 TIGA_NO_UNROLL
                 for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
-                    TIGA_PREFETCH_AT(sources, e + 128);
-                    TIGA_PREFETCH_AT(w, e + 256);
+                    if ((e & 7) == 0) {
+                        TIGA_PREFETCH_AT(sources, e + 128);
+                        TIGA_PREFETCH_AT(w, e + 256);
+                    }
                     if (e + 8 < ask_at) {
                         const int64_t ahead = sources[e + 8];
                         TIGA_PREFETCH(&x[ahead * F + k0]);
@@ -773,8 +789,10 @@ static void spread_rows32(const tiga_launch_args *args, int64_t row_begin, int64
         }
         TIGA_NO_UNROLL
         for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
-            TIGA_PREFETCH_AT(sources, e + 256);
-            TIGA_PREFETCH_AT(score, e + 256);
+            if ((e & 7) == 0) {
+                TIGA_PREFETCH_AT(sources, e + 256);
+                TIGA_PREFETCH_AT(score, e + 256);
+            }
             if (e + 8 < ask_at) {
                 const int64_t ahead = sources[e + 8];
                 for (int64_t k = 0; k < F; k += 16) TIGA_PREFETCH(&x[ahead * F + k]);
@@ -863,8 +881,10 @@ static void spread_rows64(const tiga_launch_args *args, int64_t row_begin, int64
         }
         TIGA_NO_UNROLL
         for (int64_t e = offsets[i], e_end = offsets[i + 1]; e < e_end; ++e) {
-            TIGA_PREFETCH_AT(sources, e + 128);
-            TIGA_PREFETCH_AT(score, e + 256);
+            if ((e & 7) == 0) {
+                TIGA_PREFETCH_AT(sources, e + 128);
+                TIGA_PREFETCH_AT(score, e + 256);
+            }
             if (e + 8 < ask_at) {
                 const int64_t ahead = sources[e + 8];
                 for (int64_t k = 0; k < F; k += 16) TIGA_PREFETCH(&x[ahead * F + k]);
