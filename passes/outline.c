@@ -10,6 +10,7 @@
  * Constants, sizes and parameters are never copied into an array of their own unless a boundary wants one. */
 #include "passes/outline.h"
 
+enum { SMALL_MATRIX = 1024 }; /* elements */
 enum { CHEAP = 4 }; /* operations and loads that may be done again rather than written to memory and read back */
 #define MANY UINT32_MAX
 
@@ -66,7 +67,7 @@ static uint32_t price_of(const outline *s, const ir_op *op) {
     for (uint32_t i = 0; i < op->n_args; i++) {
         const ir_op *a = ir_at(s->p, op->args[i]);
         if (a->type.rank)
-            sum += outline_is_array(a->code) ? 1 : s->price[op->args[i]];
+            sum += outline_is_array(a->code) || s->cut[op->args[i]] ? 1 : s->price[op->args[i]];
     }
     return sum < 1000 ? sum : 1000;
 }
@@ -95,6 +96,44 @@ static void keep_index(outline *s, ir_id v) {
         keep_index(s, op->args[i]);
 }
 
+/* ---- products ---- */
+/* A matrix that stays in the nearest cache is as well read for each row. */
+bool outline_is_small(const outline *s, ir_id matrix) {
+    const ir_type *t = &ir_at(s->p, matrix)->type;
+    int64_t n = 1;
+    for (uint32_t i = 0; i < t->rank; i++) {
+        if (t->dim[i] < 0 || t->dim[i] > SMALL_MATRIX)
+            return false;
+        n *= t->dim[i];
+    }
+    return n <= SMALL_MATRIX;
+}
+
+static bool has_product(const outline *s, const ir_op *op) {
+    bool has = s->by_panels && op->code == IR_MATMUL && !outline_is_small(s, op->args[1]);
+    for (uint32_t i = 0; i < op->n_args && !has; i++)
+        has = s->product[op->args[i]] && !s->cut[op->args[i]];
+    return has;
+}
+
+/* Products go over all rows at a time (panels.c), so the kernel of one ends with what is done to each of its elements; and
+ * what they are made of is computed once, not once for each tile of columns. */
+static bool ends_before(const outline *s, const ir_op *user, uint32_t arg) {
+    ir_id v = user->args[arg];
+    if (!s->by_panels || !outline_is_computed(ir_at(s->p, v)->code) || ir_at(s->p, v)->type.rank < 2)
+        return false;
+    if (user->code == IR_MATMUL)
+        return arg == 0 && s->price[v] > CHEAP && !outline_is_small(s, user->args[1]);
+    return s->product[v] && (user->code == IR_FOLD || ir_is_shape_op(user->code));
+}
+
+static void note_products(outline *s, ir_id id, const ir_op *op) {
+    for (uint32_t i = 0; i < op->n_args; i++)
+        if (ends_before(s, op, i))
+            s->cut[op->args[i]] = true;
+    s->product[id] = has_product(s, op);
+}
+
 /* ---- what becomes an array ---- */
 static void want_array(outline *s, ir_id v) {
     s->used[v] = s->boundary[v] = true;
@@ -120,7 +159,7 @@ static void analyse_op(outline *s, ir_id id) {
     if (outline_is_computed(op->code)) {
         if (!s->used[id])
             return;
-        s->array[id] |= outline_is_total(s->p, op) || (s->root[id] == MANY && s->price[id] > CHEAP);
+        s->array[id] |= s->cut[id] || outline_is_total(s->p, op) || (s->root[id] == MANY && s->price[id] > CHEAP);
         ir_id root = s->array[id] ? id : s->root[id] ? s->root[id] : MANY;
         for (uint32_t i = 0; i < op->n_args; i++)
             want_value(s, op->args[i], id, root);
@@ -140,8 +179,10 @@ static void analyse(outline *s) {
     for (size_t i = 0; i < s->n_order; i++) {
         const ir_op *op = ir_at(s->p, s->order[i]);
         s->index[s->order[i]] = is_index(s, op);
-        if (outline_is_computed(op->code))
-            s->price[s->order[i]] = price_of(s, op);
+        if (!outline_is_computed(op->code))
+            continue;
+        note_products(s, s->order[i], op);
+        s->price[s->order[i]] = price_of(s, op);
     }
     for (size_t i = s->n_order; i-- > 0;)
         analyse_op(s, s->order[i]);
@@ -182,6 +223,9 @@ static outline new_outline(ir_module *m, ir_func *f, base_arena *a) {
                      .index = base_arena_new_array(a, bool, n),
                      .keep = base_arena_new_array(a, bool, n),
                      .used = base_arena_new_array(a, bool, n),
+                     .product = base_arena_new_array(a, bool, n),
+                     .multiplies = base_arena_new_array(a, bool, n),
+                     .cut = base_arena_new_array(a, bool, n),
                      .boundary = base_arena_new_array(a, bool, n),
                      .parent = base_arena_new_array(a, ir_id, n),
                      .root = base_arena_new_array(a, ir_id, n),
@@ -201,6 +245,7 @@ static void count_users(outline *s, ir_id array) {
 
 static bool outline_func(ir_module *m, ir_func *f, pass_context *ctx, base_str *err) {
     outline s = new_outline(m, f, ctx->scratch);
+    s.by_panels = !ctx->cuda;
     analyse(&s);
     for (size_t i = 0; i < s.n_order; i++)
         if (!check_op(&s, ir_at(f, s.order[i]), err))

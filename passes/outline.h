@@ -31,6 +31,10 @@ typedef struct outline {
     bool *index;      /* i64 expression of constants and sizes */
     bool *keep;       /* stays in the program: number of rounds of a repeat */
     bool *used;       /* by anything that is used */
+    bool by_panels;   /* the target makes products of all rows at a time */
+    bool *product;    /* its chain holds a product with a matrix */
+    bool *multiplies; /* of an array that joined a group: its own chain does */
+    bool *cut;        /* an array because of a product: its kernel ends there, or begins behind it */
     bool *boundary;   /* an operation that stays in the program wants it as an array */
     ir_id *parent;    /* the repeat around */
     ir_id *root;      /* the array whose kernel computes it; 0: none yet, MANY: several */
@@ -68,6 +72,7 @@ bool outline_is_computed(ir_opcode c); /* element by element, broadcast, fold */
 bool outline_is_total(const ir_func *f, const ir_op *op);
 /* Does row i of v belong to row i of the user's result? */
 bool outline_aligned(const ir_func *f, ir_id v, const ir_op *user);
+bool outline_is_small(const outline *s, ir_id matrix); /* products with it are made row by row */
 outline_chain outline_chain_of(outline *s, ir_id root);
 void outline_rewrite(outline *s, ir_region *r);
 outline_kernel outline_make_kernel(outline *s, const outline_group *g);

@@ -139,10 +139,47 @@ static bool is_scalar_group(const outline *s, const outline_group *x) {
     return !x->total && ir_at(s->p, x->roots[0])->type.rank == 0;
 }
 
+/* Does the chain hold a product?  What it is the product of ends other chains. */
+static bool multiplies(const outline *s, const outline_chain *c) {
+    for (size_t i = 0; i < c->n_ops; i++)
+        if (ir_at(s->p, c->ops[i])->code == IR_MATMUL && !outline_is_small(s, ir_at(s->p, c->ops[i])->args[1]))
+            return true;
+    return false;
+}
+
+/* Only elements of its own column. */
+static bool is_pointwise(const outline *s, const outline_chain *c) {
+    for (size_t i = 0; i < c->n_ops; i++)
+        if (!ir_class_is_elementwise(ir_op_describe(ir_at(s->p, c->ops[i])->code)->cls) &&
+            ir_at(s->p, c->ops[i])->code != IR_BROADCAST)
+            return false;
+    return true;
+}
+
+/* A kernel with products holds besides only what is done to each of their elements, behind them. */
+static bool fits_products(const groups *g, const outline_group *x, const outline_chain *c) {
+    const outline *s = g->s;
+    const ir_type *t = &ir_at(s->p, c->ops[c->n_ops - 1])->type;
+    if (!t->rank)
+        return true;
+    bool own = multiplies(s, c), theirs = false, same = true;
+    for (size_t i = 0; i < x->n; i++) {
+        const ir_type *r = &ir_at(s->p, x->roots[i])->type;
+        theirs |= s->multiplies[x->roots[i]];
+        same &= r->rank == t->rank && r->rank && r->dim[r->rank - 1] == t->dim[t->rank - 1];
+    }
+    for (size_t i = 0; i < c->n_uses; i++)
+        if (s->cut[c->uses[i].v] && group_of(g, c->uses[i].v) == x)
+            return false;
+    return own ? theirs && same : !theirs || (same && is_pointwise(s, c));
+}
+
 /* May the array computed by c join x, and would it gain by that? */
 static bool fits(const groups *g, const outline_group *x, const outline_group *like, const outline_chain *c) {
     if (!x->n || x->rows != like->rows || x->total != like->total || x->n == MAX_RESULTS ||
         x->n_uses + c->n_uses > MAX_USES || is_scalar_group(g->s, x) != is_scalar_group(g->s, like))
+        return false;
+    if (g->s->by_panels && !x->total && !fits_products(g, x, c))
         return false;
     bool scalar = is_scalar_group(g->s, x), shared = scalar;
     for (size_t i = 0; i < c->n_uses; i++) {
@@ -185,6 +222,7 @@ static void join(groups *g, ir_id id) {
         base_push(s->scratch, g->open, g->n, g->cap, fresh);
     else
         base_push(s->scratch, g->open[at].roots, g->open[at].n, g->open[at].cap, id);
+    s->multiplies[id] = multiplies(s, &c);
     add_uses(g, at, id, &c);
 }
 

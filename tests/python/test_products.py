@@ -11,6 +11,12 @@ program both[M, K, N](x: T[M, K], w: T[K, N], y: T[M, 7], v: T[7, N], b: T[N]) -
 program three[M, K, N](x: T[M, K], w: T[K, N], y: T[M, K], v: T[N, K], b: T[N]) -> (p: T[M, N], q: T[M, N], r: T[M, N]) {
     return (p = x @ w + b, q = y @ transpose(v) * b, r = max(y, 0) @ w)
 }
+program layers[M, K, H, N](x: T[M, K], w: T[K, H], b: T[H], v: T[H, N]) -> T[M, N] { return max(x @ w + b, 0) @ v }
+program halves[M, K, N](x: T[M, K], w: T[K, N]) -> (p: T[M, N], q: T[M, K]) { return (p = (x / 3 + 1) @ w, q = x * 2) }
+program sums[M, K, N](x: T[M, K], w: T[K, N]) -> (p: T[M], q: T[M, N]) {
+    let y = x @ w
+    return (p = sum(y, axis = -1), q = -y)
+}
 program fixed[M](x: T[M, 24], w: T[24, 40], b: T[40]) -> T[M, 40] { return max(x @ w + b, 0) }
 program narrow[M](x: T[M, 24], w: T[24, 10], b: T[10]) -> T[M, 10] { return max(x @ w + b, 0) }
 """
@@ -49,11 +55,21 @@ class Products(unittest.TestCase):
         )
         both = np.maximum(product(x, w) + product(z, u) + b, x.dtype.type(0))
         three = product(x, w) + b, product(y, v.T) * b, product(np.maximum(y, x.dtype.type(0)), w)
+        half, y0 = product(x / x.dtype.type(3) + x.dtype.type(1), w), product(x, w)
+        deep = product(np.maximum(y0 + b, x.dtype.type(0)), v)
         for rows in ROWS:
+            got = m.layers(x=x[:rows], w=w, b=b, v=v)
+            self.assertEqual(got.tobytes(), deep[:rows].tobytes(), (dtype, k, n, rows))
+            p, q = m.halves(x=x[:rows], w=w)
+            self.assertEqual(p.tobytes(), half[:rows].tobytes(), (dtype, k, n, rows))
+            self.assertEqual(q.tobytes(), (x[:rows] * 2).tobytes())
+            p, q = m.sums(x=x[:rows], w=w)
+            np.testing.assert_allclose(p, y0[:rows].sum(axis=1), rtol=1e-4, atol=1e-4)
+            self.assertEqual(q.tobytes(), (-y0)[:rows].tobytes(), (dtype, k, n, rows))
             got = m.both(x=x[:rows], w=w, y=z[:rows], v=u, b=b)
             self.assertEqual(got.tobytes(), both[:rows].tobytes(), (dtype, k, n, rows))
             got = m.three(x=x[:rows], w=w, y=y[:rows], v=v, b=b)
-            for have, want in zip((got["p"], got["q"], got["r"]) if isinstance(got, dict) else got, three):
+            for have, want in zip(got, three):
                 self.assertEqual(have.tobytes(), want[:rows].tobytes(), (dtype, k, n, rows))
 
     def check_all(self, element, dtype):
