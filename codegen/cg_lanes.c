@@ -664,6 +664,17 @@ static void constant_tiles(cg_loop *c, const ir_op *op, int64_t n, int64_t width
     cg_close(&c->w, "");
 }
 
+/* Functions of mathematics, for each edge. */
+static bool has_functions(const cg_loop *c, const ir_region *r, bool in_edges) {
+    for (size_t i = 0; i < r->n; ++i) {
+        const ir_op *op = ir_at(c->f, r->ops[i]);
+        if ((in_edges && ir_math_name(op->code, IR_F32)) ||
+            (op->region && has_functions(c, op->region, in_edges || op->code == IR_EDGES)))
+            return true;
+    }
+    return false;
+}
+
 static void open_tiles(cg_loop *c, ir_id id, int64_t width) {
     const ir_op *op = ir_at(c->f, id);
     int64_t vector = vector_inside(c, op->region);
@@ -672,9 +683,10 @@ static void open_tiles(cg_loop *c, ir_id id, int64_t width) {
     cg_open(&c->w, "%s", "");
     const char *k0 = cg_name(&c->names, "k0");
     cg_line(&c->w, "int64_t %s = 0;", k0);
-    /* Many bodies do without the widest copy: it is half of what there is to compile, and two walks of half its width
-     * are as fast within a few in a hundred. */
-    if (c->source_bits == CG_EITHER && vector && width >= 2 * vector)
+    /* Many bodies do without the widest copy, which is half of what there is to compile: two walks of half its width are
+     * up to a fifth slower where all is in the cache, and as fast where it is not.  Not with functions of mathematics, which
+     * each walk computes again for all edges. */
+    if (c->source_bits == CG_EITHER && vector && width >= 2 * vector && !has_functions(c, op->region, false))
         width /= 2;
     /* halves in between: 32 features would otherwise be two walks of 16; a half is left at most once */
     int64_t before = 0;
