@@ -152,12 +152,13 @@ static void explain_begins(explainer *x, const ir_func *f, int depth) {
 }
 
 static void explain_notes(explainer *x, const char *kernel, int depth) {
-    static const char *const words[] = {[PASS_NOTE_FUSED] = "made of", [PASS_NOTE_REFUSED] = "not fused with"};
+    static const char *const words[] = {
+        [PASS_NOTE_FUSED] = "made of", [PASS_NOTE_REFUSED] = "not fused with", [PASS_NOTE_PRODUCTS] = "products:"};
     for (size_t i = 0; i < x->notes->n; i++) {
         const pass_note *n = &x->notes->items[i];
-        if (strcmp(n->program, x->task->name) != 0 || strcmp(n->kernel, kernel) != 0)
+        if ((*n->program && strcmp(n->program, x->task->name) != 0) || strcmp(n->kernel, kernel) != 0)
             continue;
-        const char *between = n->kind == PASS_NOTE_FUSED ? ", " : ": ";
+        const char *between = n->kind == PASS_NOTE_REFUSED ? ": " : ", ";
         add_indent(x->out, depth);
         base_str_addf(x->out, "%s %s%s%s\n", words[n->kind], n->other, n->text ? between : "", n->text ? n->text : "");
     }

@@ -289,10 +289,10 @@ static void join_tiles(panels *p) {
 }
 
 /* Its launch is one of the graph, which is cut by edges: runs may be of one row. */
-static bool has_degree(const panels *p, const ir_region *r) {
+static bool has(const panels *p, const ir_region *r, ir_opcode code) {
     for (size_t i = 0; i < r->n; i++) {
         const ir_op *op = at(p, r->ops[i]);
-        if (op->code == IR_DEGREE || op->code == IR_EDGES || (op->region && has_degree(p, op->region)))
+        if (op->code == code || (op->region && has(p, op->region, code)))
             return true;
     }
     return false;
@@ -313,7 +313,8 @@ static bool check_products(const panels *p, const ir_region *in_tiles) {
 
 static bool fits(panels *p) {
     p->top = &p->f->body;
-    if (p->f->rows_per_unit != 1 || has_degree(p, p->top) || !find(p, IR_ROWS, p->top, &p->rows_at))
+    if (p->f->rows_per_unit != 1 || has(p, p->top, IR_EDGES) || has(p, p->top, IR_DEGREE) ||
+        !find(p, IR_ROWS, p->top, &p->rows_at))
         return false;
     const ir_op *rows = at(p, p->top->ops[p->rows_at]);
     p->in_rows = rows->region;
@@ -530,11 +531,48 @@ static void turn_around(panels *p) {
         ir_append(p->m, p->top, rest.ops[0]);
 }
 
+/* ---- what was decided ---- */
+/* Is there a product with a matrix, other than one for each edge? */
+static bool multiplies(const panels *p, const ir_region *r, bool in_tiles, bool in_loop) {
+    for (size_t i = 0; i < r->n; i++) {
+        const ir_op *op = at(p, r->ops[i]);
+        panel unused;
+        if (in_tiles && in_loop && op->code == IR_LOAD && matrix_of(p, op, &unused))
+            return true;
+        bool tiles = in_tiles || op->code == IR_TILES, loop = in_loop || (in_tiles && op->code == IR_LOOP);
+        if (op->region && op->code != IR_EDGES && multiplies(p, op->region, tiles, loop))
+            return true;
+    }
+    return false;
+}
+
+static const char *why_not(const panels *p) {
+    if (has(p, p->top, IR_EDGES))
+        return "because its rows walk edges";
+    if (has(p, p->top, IR_DEGREE))
+        return "because its rows know their degree";
+    if (p->f->rows_per_unit != 1)
+        return "because they are added up at once";
+    return "because of what a row does before or behind them";
+}
+
+static void tell(panels *p, pass_context *ctx, bool fit) {
+    if (ctx->notes && (fit || multiplies(p, p->top, false, false)))
+        pass_note_add(ctx, p->m,
+                      (pass_note){PASS_NOTE_PRODUCTS, .program = "", .kernel = p->f->name,
+                                  .other = fit ? "for all rows at a time" : "row by row",
+                                  .text = fit ? NULL : why_not(p)});
+}
+
 static bool panels_func(ir_module *m, ir_func *f, pass_context *ctx, base_str *err) {
     (void)err;
     panels p = {.m = m, .f = f, .scratch = ctx->scratch};
     p.loop_of = base_arena_new_array(ctx->scratch, ir_id, f->n_ops);
-    if (!ctx->cuda && fits(&p))
+    if (ctx->cuda)
+        return true;
+    bool fit = fits(&p);
+    tell(&p, ctx, fit);
+    if (fit)
         turn_around(&p);
     return true;
 }

@@ -5,12 +5,13 @@
 #include "ir/ir.h"
 
 /* What passes decided, for people (tigac --explain-plan): of which kernel, and what. */
-typedef enum pass_note_kind { PASS_NOTE_FUSED, PASS_NOTE_REFUSED } pass_note_kind;
+typedef enum pass_note_kind { PASS_NOTE_FUSED, PASS_NOTE_REFUSED, PASS_NOTE_PRODUCTS } pass_note_kind;
 typedef struct pass_note {
     pass_note_kind kind;
-    const char *program, *kernel; /* in which program, of which kernel */
-    const char *other;            /* what it was made of or not fused with; of a fusion the name it had then */
-    const char *text;             /* how, or why not; may be NULL for how */
+    const char *program, *kernel; /* in which program ("": wherever it is called), of which kernel */
+    const char *
+        other; /* what it was made of or not fused with; of a fusion the name it had then; of products, how they are made */
+    const char *text; /* how, or why not; may be NULL for how */
 } pass_note;
 typedef struct pass_notes {
     pass_note *items;
@@ -19,8 +20,8 @@ typedef struct pass_notes {
 
 typedef struct pass_context {
     base_arena *scratch; /* emptied by nobody; free after the pipeline */
-    bool cuda;           /* which schedule the default pipeline ends with */
-    const char *dump_after;              /* name of a pass, "all", or NULL */
+    bool cuda; /* which schedule the default pipeline ends with */
+    const char *dump_after; /* name of a pass, "all", or NULL */
     void (*dump)(void *user, const char *pass, const ir_module *m);
     void *user;
     pass_notes *notes; /* NULL: nobody asks */

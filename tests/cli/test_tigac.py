@@ -283,6 +283,27 @@ sys.exit(status)
         text = self.ok(TIGAC, SOURCE / "examples/solvers.tg", "--explain-plan")
         self.assertIn("not fused with apply: a sum over all rows is added in blocks of rows, a walk is cut by edges", text)
 
+    def test_explain_plan_of_products(self):
+        (self.dir / "products.tg").write_text("""
+program layers[M, K, H, N](x: f32[M, K], w: f32[K, H], v: f32[H, N]) -> f32[M, N] { return relu(x @ w) @ v }
+kernel walk[K, N](src x: f32[K], param w: f32[K, N]) -> f32[N] { return reduce mean(src.x) @ w }
+kernel by_degree[K, N](dst y: f32[K], param w: f32[K, N]) -> f32[N] { return dst.y @ w / f32(reduce count()) }
+kernel of_function[K, N](dst y: f32[K], param w: f32[K, N]) -> f32[N] { return exp(dst.y) @ w }
+kernel plain[K, N](dst y: f32[K], param w: f32[K, N]) -> f32[N] { return dst.y @ w }
+kernel none[K](src x: f32[K]) -> f32[K] { return reduce mean(src.x) }
+""")
+        text = self.ok(TIGAC, "products.tg", "--explain-plan")
+        for name, words in [
+            ("layers", "for all rows at a time"),
+            ("walk", "row by row, because its rows walk edges"),
+            ("by_degree", "row by row, because its rows know their degree"),
+            ("of_function", "row by row, because of what a row does before or behind them"),
+            ("plain", "for all rows at a time"),
+            ("none", None),
+        ]:
+            part = re.search(rf"^(?:program|kernel) {name}\n(?:  .*\n)+", text, re.M)[0]
+            self.assertEqual(re.findall(r"products: (.*)", part), [words] * (2 if name == "layers" else 1) if words else [])
+
     def test_explain_plan_of_shared_kernels(self):
         """Notes follow a kernel to the one that it shares; what a launch was not fused with is launched there."""
         text = self.ok(TIGAC, SOURCE / "examples/gcn_train.tg", "--explain-plan")
