@@ -336,7 +336,8 @@ def _short(value):
 
 
 def _as_bool(value):
-    if isinstance(value, bool) or type(value).__name__ in ("bool_", "bool"):  # numpy's is no subclass
+    numpys = str(getattr(value, "dtype", "")) == "bool" and getattr(value, "shape", None) == ()  # no subclass of bool
+    if isinstance(value, bool) or numpys:
         return bool(value)
     raise TypeError
 

@@ -1,7 +1,7 @@
 """Tensors for others over DLPack: without copying, and pinned until the consumer lets go."""
 import ctypes as C
 
-from . import _arrays, _tensors
+from . import _arrays, _lib, _tensors
 
 _exports = {}  # what is out: address of the managed tensor: what keeps it
 
@@ -14,12 +14,10 @@ _DELETER = C.CFUNCTYPE(None, C.c_void_p)
 _Managed._fields_ = [("tensor", _arrays._DLTensor), ("context", C.c_void_p), ("deleter", _DELETER)]
 
 
-@_DELETER
 def _deleter(address):
     _exports.pop(address, None)
 
 
-@_DELETER
 def _destructor(capsule):
     """Of a capsule that nobody consumed."""
     if _is_valid(capsule, b"dltensor"):
@@ -29,6 +27,9 @@ def _destructor(capsule):
 _pointer = C.PYFUNCTYPE(C.c_void_p, C.c_void_p, C.c_char_p)(("PyCapsule_GetPointer", C.pythonapi))
 _is_valid = C.PYFUNCTYPE(C.c_int, C.c_void_p, C.c_char_p)(("PyCapsule_IsValid", C.pythonapi))
 _new = C.PYFUNCTYPE(C.py_object, C.c_void_p, C.c_char_p, C.c_void_p)(("PyCapsule_New", C.pythonapi))
+
+# Consumers call these also while an exception is on its way, which Python's own code would lose; the extension's do not.
+_deleter, _destructor = map(_DELETER, _lib.extension.set_exports(_exports) if _lib.extension else (_deleter, _destructor))
 
 
 def export(x, stream, device, copy):

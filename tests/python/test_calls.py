@@ -139,8 +139,12 @@ export vjp turn(z, a)
     @needs_numpy
     def test_numbers_of_numpy(self):
         f = module().scaled
-        for a, k, on in [(np.float32(0.5), np.int64(4), np.bool_(True)), (np.float64(0.5), np.int8(4), np.array(True)[()])]:
+        for a, k, on in [(np.float32(0.5), np.int64(4), np.bool_(True)), (np.float64(0.5), np.int8(4), np.array(True)[()]),
+                         (np.array(0.5), np.array(4), np.array(True))]:
             self.assertEqual(f(triangle(), x=X, a=a, k=k, on=on), [8, 4, 6])
+        for on in (np.array([True]), np.array(1), np.int64(1)):
+            with self.assertRaisesRegex(TypeError, "it must be a bool"):
+                f(triangle(), x=X, a=1, k=4, on=on)
 
     def test_several_results(self):
         y = module().two(triangle(), x=X, w=W)

@@ -942,6 +942,17 @@ class AgainstNumpy(unittest.TestCase):
         with self.assertRaises(BufferError):
             y.__dlpack__(stream=1)
 
+    @unittest.skipUnless(_lib.extension, "code of Python that frees loses errors that are on their way")
+    def test_errors_are_not_lost_where_memory_of_others_dies(self):
+        a = np.ones(3, np.float32)
+        for k, make in enumerate([lambda: tg.from_numpy(a), lambda: tg.from_dlpack(a), lambda: tg.from_numpy(a) + 1,
+                                  lambda: np.asarray(tg.from_numpy(a)), lambda: tg.from_numpy(a).__dlpack__(),
+                                  lambda: np.from_dlpack(tg.from_numpy(a))]):
+            with self.subTest(case=k), self.assertRaises(ZeroDivisionError):
+                [make(), 1 // 0]  # it dies while the exception is on its way
+        with self.assertRaisesRegex(TypeError, "must be f32"):
+            module().scaled(triangle(), x=np.array(X, np.float32), a=tg.tensor(1), k=4, on=True)
+
     def test_gradients_against_differences(self):
         r = np.random.default_rng(4)
         cases = [lambda x: tg.exp(x).sum(), lambda x: (x @ x.T).sum(), lambda x: tg.softmax(x)[0].sum() ** 2, lambda x: x.var(),
@@ -970,6 +981,9 @@ class AgainstNumpy(unittest.TestCase):
         self.assertEqual(x.tolist(), [[0, 3], [1, 4], [2, 5]])
         self.assertEqual(torch.from_dlpack(x + 1).tolist(), [[1, 4], [2, 5], [3, 6]])
         self.assertEqual(tg.from_dlpack(torch.ones(3)).tolist(), [1.0] * 3)
+        if _lib.extension:
+            with self.assertRaises(ZeroDivisionError):
+                [torch.from_dlpack(x + 1), 1 // 0]
 
 
 if __name__ == "__main__":
