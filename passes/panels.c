@@ -288,11 +288,10 @@ static void join_tiles(panels *p) {
             }
 }
 
-/* Its launch is one of the graph, which is cut by edges: runs may be of one row. */
-static bool has(const panels *p, const ir_region *r, ir_opcode code) {
+static bool walks(const panels *p, const ir_region *r) {
     for (size_t i = 0; i < r->n; i++) {
         const ir_op *op = at(p, r->ops[i]);
-        if (op->code == code || (op->region && has(p, op->region, code)))
+        if (op->code == IR_EDGES || (op->region && walks(p, op->region)))
             return true;
     }
     return false;
@@ -313,8 +312,7 @@ static bool check_products(const panels *p, const ir_region *in_tiles) {
 
 static bool fits(panels *p) {
     p->top = &p->f->body;
-    if (p->f->rows_per_unit != 1 || has(p, p->top, IR_EDGES) || has(p, p->top, IR_DEGREE) ||
-        !find(p, IR_ROWS, p->top, &p->rows_at))
+    if (p->f->rows_per_unit != 1 || walks(p, p->top) || !find(p, IR_ROWS, p->top, &p->rows_at))
         return false;
     const ir_op *rows = at(p, p->top->ops[p->rows_at]);
     p->in_rows = rows->region;
@@ -547,10 +545,8 @@ static bool multiplies(const panels *p, const ir_region *r, bool in_tiles, bool 
 }
 
 static const char *why_not(const panels *p) {
-    if (has(p, p->top, IR_EDGES))
+    if (walks(p, p->top))
         return "because its rows walk edges";
-    if (has(p, p->top, IR_DEGREE))
-        return "because its rows know their degree";
     if (p->f->rows_per_unit != 1)
         return "because they are added up at once";
     return "because of what a row does before or behind them";

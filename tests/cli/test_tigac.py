@@ -296,7 +296,7 @@ kernel none[K](src x: f32[K]) -> f32[K] { return reduce mean(src.x) }
         for name, words in [
             ("layers", "for all rows at a time"),
             ("walk", "row by row, because its rows walk edges"),
-            ("by_degree", "row by row, because its rows know their degree"),
+            ("by_degree", "for all rows at a time"),
             ("of_function", "row by row, because of what a row does before or behind them"),
             ("plain", "for all rows at a time"),
             ("none", None),

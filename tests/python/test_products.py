@@ -17,6 +17,8 @@ program sums[M, K, N](x: T[M, K], w: T[K, N]) -> (p: T[M], q: T[M, N]) {
     let y = x @ w
     return (p = sum(y, axis = -1), q = -y)
 }
+kernel degrees[K, N](dst x: T[K], param w: T[K, N]) -> T[N] { return dst.x @ w / T(reduce count()) }
+kernel degrees_turned[K, N](dst x: T[K], param w: T[N, K]) -> T[N] { return dst.x @ transpose(w) / T(reduce count()) }
 program fixed[M](x: T[M, 24], w: T[24, 40], b: T[40]) -> T[M, 40] { return max(x @ w + b, 0) }
 program narrow[M](x: T[M, 24], w: T[24, 10], b: T[10]) -> T[M, 10] { return max(x @ w + b, 0) }
 """
@@ -63,6 +65,13 @@ class Products(unittest.TestCase):
             p, q = m.halves(x=x[:rows], w=w)
             self.assertEqual(p.tobytes(), half[:rows].tobytes(), (dtype, k, n, rows))
             self.assertEqual(q.tobytes(), (x[:rows] * 2).tobytes())
+            degree = (np.arange(rows) % 7).astype(np.int64)
+            sources = np.zeros(degree.sum(), np.int32)
+            g = tg.Graph.from_csr(np.concatenate(([0], np.cumsum(degree))), sources)
+            with np.errstate(all="ignore"):
+                want = y0[:rows] / degree[:, None].astype(dtype)
+            np.testing.assert_array_equal(m.degrees(g, x=x[:rows], w=w), want)
+            np.testing.assert_array_equal(m.degrees_turned(g, x=x[:rows], w=np.ascontiguousarray(w.T)), want)
             p, q = m.sums(x=x[:rows], w=w)
             np.testing.assert_allclose(p, y0[:rows].sum(axis=1), rtol=1e-4, atol=1e-4)
             self.assertEqual(q.tobytes(), (-y0)[:rows].tobytes(), (dtype, k, n, rows))
@@ -73,7 +82,7 @@ class Products(unittest.TestCase):
                 self.assertEqual(have.tobytes(), want[:rows].tobytes(), (dtype, k, n, rows))
 
     def check_all(self, element, dtype):
-        m = tg.compile(TEXT.replace("T[", element + "["))
+        m = tg.compile(TEXT.replace("T[", element + "[").replace("T(", element + "("))
         for k, n in ((1, 1), (3, 10), (4, 15), (17, 16), (64, 17), (5, 33), (33, 64), (40, 65), (64, 130), (0, 3)):
             self.check(m.straight, dtype, k, n)
             self.check(m.turned, dtype, k, n, True)
