@@ -108,8 +108,11 @@ static ir_id lower_select(fe_lower *l, const fe_expr *e, const fe_expr **slots, 
 static int64_t axes_of(fe_lower *l, const fe_expr *e, ir_id x, const fe_expr *axis) {
     const ir_type *t = fe_type_at(l, x);
     if (t->rank == 0) {
-        fe_label(l->c, fe_report(l->c, FE_E0220, e->span, "'%s' needs a value with axes", e->name->text),
-                 "this is a scalar");
+        base_diag *d = fe_report(l->c, FE_E0220, e->span, "'%s' needs a value with axes", e->name->text);
+        if (t->space == IR_EDGE && fe_reducer_find(e->name->text))
+            fe_label(l->c, d, "this is a scalar; over the edges of a row: reduce %s(...)", e->name->text);
+        else
+            fe_label(l->c, d, "this is a scalar");
         return 0;
     }
     if (!axis)

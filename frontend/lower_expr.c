@@ -171,13 +171,24 @@ bool fe_lower_unify(fe_lower *l, const fe_expr *const *e, size_t n, ir_dtype wan
 }
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */
+/* In combine: the name of a state, without saying of which side. */
+static bool is_half_a_state(const fe_lower *l, const char *name) {
+    for (size_t i = 0; i < l->n_binds; i++)
+        for (size_t k = 0; l->binds[i]->kind == FE_BIND_STATE && k < l->binds[i]->states->n_states; k++)
+            if (strcmp(l->binds[i]->states->states[k].name->text, name) == 0)
+                return true;
+    return false;
+}
+
 static void unknown_name(fe_lower *l, const fe_expr *e) {
     fe_nearest near = {.wanted = e->name->text};
     for (size_t i = 0; i < l->n_binds; i++)
         if (l->binds[i]->frame == l->frame && l->binds[i]->kind != FE_BIND_FIELD)
             fe_nearest_try(&near, l->binds[i]->name->text);
     base_diag *d = fe_report(l->c, FE_E0201, e->span, "unknown name '%s'", e->name->text);
-    if (e->name->decl || fe_func_find(e->name->text))
+    if (is_half_a_state(l, e->name->text))
+        fe_label(l->c, d, "write a.%s or b.%s", e->name->text, e->name->text);
+    else if (e->name->decl || fe_func_find(e->name->text))
         fe_label(l->c, d, "is a function; call it: %s(...)", e->name->text);
     else if (fe_nearest_get(&near))
         fe_label(l->c, d, "did you mean '%s'?", fe_nearest_get(&near));
