@@ -235,8 +235,10 @@ typedef struct grad_cut {
     uint32_t rank; /* of the state */
     ir_dim size[IR_MAX_RANK]; /* by position */
     int64_t width; /* of a part on the last axis */
+    bool *has; /* by result: is it the state's?  Else it is of another family */
 } grad_cut;
-grad_cut grad_cut_of(grad *g, const grad_states *s, const grad_stages *st);
+size_t grad_cuts_of(grad *g, const grad_states *s, const grad_stages *st,
+                    grad_cut **out); /* by family of sizes; how many */
 /* Elements of v; at: by position, where the part is. */
 ir_id grad_take_part(ir_builder *b, ir_id v, const grad_place *p, const ir_id *at, int64_t width);
 ir_id grad_numbers(ir_builder *b, ir_dim n); /* 0, 1, 2, ... */

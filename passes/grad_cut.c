@@ -8,6 +8,9 @@
  * edges; a field of edges or rows is given in parts.  Everything else -- params, matrix products, sums over features --
  * is computed as a whole, and the part is taken out of that.
  *
+ * A state may have values of several sizes that have nothing to do with one another but values without axes: each family
+ * of sizes is cut on its own, the values of the others staying what they are, a number that nobody asks for.
+ *
  * An axis of a value has a position: which axis of the state it is, counted from the last.  Values are gone through twice,
  * from the combine backwards to find what is needed, then forwards. */
 #include "passes/grad.h"
@@ -24,6 +27,7 @@ typedef struct cutter {
     grad *g;
     const ir_func *k;
     const grad_states *s;
+    const ir_type *shape; /* of the widest values of the family */
     ir_builder b;
     grad_cut *out;
     bool *need; /* by id: as a whole */
@@ -34,6 +38,39 @@ typedef struct cutter {
 } cutter;
 
 static const ir_op *old(const cutter *c, ir_id v) { return ir_at(c->k, v); }
+
+/* ---- families ---- */
+static const ir_type *state_type(const grad_states *s, size_t i) { return &ir_at(s->f, s->region->ops[i])->type; }
+
+/* Can it be stretched to the shape? */
+static bool stretches(const ir_type *t, const ir_type *shape) {
+    bool ok = t->rank <= shape->rank;
+    for (uint32_t i = 1; ok && i <= t->rank; i++)
+        ok = t->dim[t->rank - i] == 1 || t->dim[t->rank - i] == shape->dim[shape->rank - i];
+    return ok;
+}
+
+/* Value i is the widest of its family: others are as wide only behind it. */
+static bool is_head(const grad_states *s, size_t i) {
+    for (size_t j = 0; j < s->n; j++) {
+        bool wider = j != i && stretches(state_type(s, i), state_type(s, j));
+        if (wider && (j < i || !stretches(state_type(s, j), state_type(s, i))))
+            return false;
+    }
+    return true;
+}
+
+static bool is_of_family(const cutter *c, const ir_op *op) { return stretches(&op->type, c->shape); }
+
+static int64_t choose_width(const cutter *c) {
+    ir_dim last = c->shape->rank ? c->shape->dim[c->shape->rank - 1] : 1;
+    int64_t width = MOST_NUMBERS, n = 0;
+    for (size_t i = 0; i < c->s->n; i++)
+        n += stretches(state_type(c->s, i), c->shape);
+    while (width > 1 && width * n > MOST_NUMBERS)
+        width /= 2;
+    return ir_dim_is_sym(last) || last > width ? width : last;
+}
 
 /* ---- places ---- */
 /* That of a state: its axes stand at the right. */
@@ -184,7 +221,8 @@ static void need_operands(cutter *c, const ir_op *op) {
 static void find_needed(cutter *c) {
     const ir_op *combine = old(c, c->s->id);
     for (uint32_t a = 0; a < combine->n_args; a++)
-        want(c, combine->args[a], grad_place_of_state(&old(c, combine->args[a])->type));
+        if (is_of_family(c, old(c, combine->args[a])))
+            want(c, combine->args[a], grad_place_of_state(&old(c, combine->args[a])->type));
     for (size_t i = 0; i < combine->region->n; i++)
         for (uint32_t a = 0; a < old(c, combine->region->ops[i])->n_args; a++)
             c->need[old(c, combine->region->ops[i])->args[a]] = true;
@@ -335,11 +373,16 @@ static void cut_region(cutter *c, ir_id id) {
     c->b.r = ir_at(c->b.f, id)->region = ir_region_new(c->g->m);
     for (size_t i = 0; i < r->n; i++) {
         const ir_op *op = old(c, r->ops[i]);
+        bool own = op->code == IR_YIELD || is_of_family(c, op);
         grad_place p = grad_place_of_state(&op->type);
-        ir_type t = op->code == IR_YIELD ? op->type : part_type(c, &op->type, &p);
+        ir_type t = op->code == IR_YIELD ? op->type : own ? part_type(c, &op->type, &p) : ir_scalar(op->type.dtype);
         ir_id *args = base_arena_new_array(c->g->scratch, ir_id, op->n_args + 1);
+        if (!own && op->code != IR_ARG)
+            continue;
+        t.space = own ? t.space : op->type.space;
         for (uint32_t a = 0; a < op->n_args; a++)
-            args[a] = copied(c, op->args[a]);
+            args[a] = op->code == IR_YIELD && !is_of_family(c, old(c, r->ops[a])) ? copied(c, r->ops[a])
+                                                                                  : copied(c, op->args[a]);
         bool computed = op->n_args && op->code != IR_YIELD;
         c->whole[r->ops[i]] = computed ? element(c, op, t, args) : emit_like(c, op, t, args);
     }
@@ -353,7 +396,9 @@ static ir_id cut_combine(cutter *c) {
         const ir_type *full = &old(c, op->args[a])->type;
         grad_place p = grad_place_of_state(full);
         ir_type t = part_type(c, full, &p);
-        args[a] = grad_full(&c->b, part(c, op->args[a], p), &t);
+        args[a] = is_of_family(c, old(c, op->args[a]))
+                      ? grad_full(&c->b, part(c, op->args[a], p), &t)
+                      : ir_emit_const(&c->b, ir_scalar(full->dtype), (ir_scalar_value){0});
     }
     ir_id id = ir_emit(&c->b, IR_COMBINE, ir_scalar(IR_TUPLE), args, op->n_args);
     cut_region(c, id);
@@ -381,33 +426,6 @@ static void add_results(cutter *c, ir_id combine, const grad_stages *st) {
     ir_emit(&c->b, IR_RET, (ir_type){.dtype = IR_NONE}, out, st->n_results);
 }
 
-/* ---- sizes ---- */
-static ir_dim state_size(const grad_states *s, uint32_t pos) {
-    for (size_t i = 0; i < s->n; i++) {
-        const ir_type *t = &ir_at(s->f, s->region->ops[i])->type;
-        if (pos < t->rank && t->dim[t->rank - 1 - pos] != 1)
-            return t->dim[t->rank - 1 - pos];
-    }
-    return 1;
-}
-
-static uint32_t state_rank(const grad_states *s) {
-    uint32_t rank = 0;
-    for (size_t i = 0; i < s->n; i++) {
-        const ir_type *t = &ir_at(s->f, s->region->ops[i])->type;
-        rank = t->rank > rank ? t->rank : rank;
-    }
-    return rank;
-}
-
-static int64_t choose_width(const grad_states *s) {
-    ir_dim last = state_size(s, 0);
-    int64_t width = MOST_NUMBERS;
-    while (width > 1 && width * (int64_t)s->n > MOST_NUMBERS)
-        width /= 2;
-    return ir_dim_is_sym(last) || last > width ? width : last;
-}
-
 static void add_places(cutter *c) {
     for (uint32_t p = 0; p < c->out->rank; p++) {
         ir_func *f = c->b.f;
@@ -423,18 +441,19 @@ static void add_places(cutter *c) {
 }
 
 /* ---- all of it ---- */
-static cutter begin(grad *g, const grad_states *s, grad_cut *out) {
+static cutter begin(grad *g, const grad_states *s, const ir_type *shape, grad_cut *out) {
     const ir_func *k = s->f;
     ir_func *f = grad_new_kernel(g, k->name, "part", NULL);
     f->domain = k->domain;
     f->needs_square = k->needs_square;
     f->span = ir_at(k, s->id)->span;
-    *out = (grad_cut){.f = f, .rank = state_rank(s), .width = choose_width(s)};
+    *out = (grad_cut){.f = f, .rank = shape->rank};
     for (uint32_t p = 0; p < out->rank; p++)
-        out->size[p] = state_size(s, p);
+        out->size[p] = shape->dim[shape->rank - 1 - p];
     return (cutter){.g = g,
                     .k = k,
                     .s = s,
+                    .shape = shape,
                     .b = {.m = g->m, .f = f, .r = &f->body, .span = f->span},
                     .out = out,
                     .need = base_arena_new_array(g->scratch, bool, k->n_ops),
@@ -443,9 +462,14 @@ static cutter begin(grad *g, const grad_states *s, grad_cut *out) {
                     .param = base_arena_new_array(g->scratch, uint32_t, k->n_params + 1)};
 }
 
-grad_cut grad_cut_of(grad *g, const grad_states *s, const grad_stages *st) {
+static grad_cut cut_family(grad *g, const grad_states *s, const grad_stages *st, const ir_type *shape) {
     grad_cut out;
-    cutter c = begin(g, s, &out);
+    cutter c = begin(g, s, shape, &out);
+    out.width = choose_width(&c);
+    out.has = base_arena_new_array(g->scratch, bool, st->n_results + 1);
+    for (size_t i = 0; i < s->n; i++)
+        if (st->result[i] != SIZE_MAX)
+            out.has[st->result[i]] = stretches(state_type(s, i), shape);
     find_needed(&c);
     add_places(&c);
     for (size_t i = 0; c.k->body.ops[i] != s->id; i++) {
@@ -459,4 +483,13 @@ grad_cut grad_cut_of(grad *g, const grad_states *s, const grad_stages *st) {
     c.b.span = c.b.f->span;
     add_results(&c, cut_combine(&c), st);
     return out;
+}
+
+size_t grad_cuts_of(grad *g, const grad_states *s, const grad_stages *st, grad_cut **out) {
+    size_t n = 0, cap = 0;
+    *out = NULL;
+    for (size_t i = 0; i < s->n; i++)
+        if (is_head(s, i))
+            base_push(g->scratch, *out, n, cap, cut_family(g, s, st, state_type(s, i)));
+    return n;
 }

@@ -14,7 +14,8 @@ struct grad_staged {
     const ir_func *k;
     ir_id combine;
     grad_stages stages;
-    grad_cut cut;
+    grad_cut *cuts; /* each gives the gradients of some values of the state; those without axes are in all of them */
+    size_t n_cuts;
 };
 
 static const grad_staged *staged(grad *g, const ir_func *k, ir_id combine) {
@@ -24,7 +25,7 @@ static const grad_staged *staged(grad *g, const ir_func *k, ir_id combine) {
     grad_states s = grad_states_of(k, combine, g->scratch);
     grad_staged *x = base_arena_alloc(g->scratch, sizeof *x);
     *x = (grad_staged){.next = *g->staged, .k = k, .combine = combine, .stages = grad_stages_of(g, k, combine)};
-    x->cut = grad_cut_of(g, &s, &x->stages);
+    x->n_cuts = grad_cuts_of(g, &s, &x->stages, &x->cuts);
     *g->staged = x;
     return x;
 }
@@ -275,6 +276,22 @@ static bool rest_back(grad *g, ir_builder *b, ir_id call, const grad_staged *t, 
     return grad_call(g, b, rest, cotangent, out);
 }
 
+/* The cotangents of values that this cut has and none before had; NULL: there are none. */
+static ir_id *take_own(parts *p, ir_id *all, size_t n) {
+    ir_id *ct = base_arena_new_array(p->g->scratch, ir_id, n + 1);
+    bool any = false;
+    for (size_t i = 0; i < p->cut->rank; i++)
+        p->size[i] = grad_call_dim(p->g, p->call, p->k, p->cut->size[i]);
+    for (size_t r = 0; r < n; r++) {
+        if (!p->cut->has[r] || !all[r])
+            continue;
+        ct[r] = all[r];
+        all[r] = 0;
+        any = true;
+    }
+    return any ? ct : NULL;
+}
+
 bool grad_call_parts(grad *g, ir_builder *b, ir_id call, ir_id combine, const ir_id *cotangent, ir_id *out) {
     const ir_op *op = ir_at(g->f, call);
     const ir_func *k = ir_func_find(g->m, ir_word(op, IR_ATTR_CALLEE), IR_LEVEL_KERNEL);
@@ -282,24 +299,23 @@ bool grad_call_parts(grad *g, ir_builder *b, ir_id call, ir_id combine, const ir
     size_t n = k->n_params, n_states = t->stages.n_results;
     ir_id *rest = base_arena_new_array(g->scratch, ir_id, n + n_states + 1);
     ir_id *sum = base_arena_new_array(g->scratch, ir_id, n + 1);
-    bool *want = base_arena_new_array(g->scratch, bool, n + 1), any = false;
+    bool *want = base_arena_new_array(g->scratch, bool, n + 1);
     for (size_t i = 0; i < n; i++) {
         want[i] = out[i] != 0;
         rest[i] = out[i];
     }
     if (!rest_back(g, b, call, t, cotangent, rest))
         return false;
-    parts p = {.g = g, .b = b, .call = op, .k = k, .cut = &t->cut};
-    for (uint32_t i = 0; i < t->cut.rank; i++)
-        p.size[i] = grad_call_dim(g, op, k, t->cut.size[i]);
-    for (size_t r = 0; r < n_states; r++)
-        any |= rest[n + r] != 0;
-    if (any && !all_parts(&p, rest + n, n_states, want, sum))
-        return false;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         out[i] = want[i] ? rest[i] : 0;
-        if (any && want[i])
-            out[i] = out[i] ? grad_op2(b, IR_ADD, out[i], sum[i]) : sum[i];
+    for (size_t c = 0; c < t->n_cuts; c++) {
+        parts p = {.g = g, .b = b, .call = op, .k = k, .cut = &t->cuts[c]};
+        ir_id *ct = take_own(&p, rest + n, n_states);
+        if (ct && !all_parts(&p, ct, n_states, want, sum))
+            return false;
+        for (size_t i = 0; ct && i < n; i++)
+            if (want[i])
+                out[i] = out[i] ? grad_op2(b, IR_ADD, out[i], sum[i]) : sum[i];
     }
     return true;
 }

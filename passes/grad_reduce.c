@@ -20,7 +20,9 @@ static ir_id count(ir_builder *b, ir_id condition, ir_id like) {
 }
 
 ir_id grad_extreme(ir_builder *b, ir_id tied, ir_id v, ir_id ct) {
-    ir_id part = grad_op2(b, IR_DIV, ct, count(b, tied, v));
+    /* where no edge has it, the derivative of the quotient is asked for all the same, times 0 */
+    ir_id some = grad_op2(b, IR_MAX, count(b, tied, v), grad_number(b, v, 1));
+    ir_id part = grad_op2(b, IR_DIV, ct, some);
     return grad_select(b, tied, part, grad_number(b, v, 0));
 }
 
@@ -65,8 +67,11 @@ static ir_id spread(ir_builder *b, ir_id id, ir_kind kind, ir_id v, ir_id ct) {
     ir_id d = grad_op2(b, IR_SUB, v, grad_op2(b, IR_DIV, reduce(b, IR_KIND_SUM, v), n));
     if (kind == IR_KIND_VAR)
         return grad_op2(b, IR_MUL, grad_op2(b, IR_DIV, grad_op2(b, IR_MUL, ct, grad_number(b, v, 2)), n), d);
-    ir_id zero = grad_number(b, v, 0), share = grad_op2(b, IR_DIV, ct, grad_op2(b, IR_MUL, n, id));
-    return grad_op2(b, IR_MUL, grad_select(b, grad_op2(b, IR_EQ, id, zero), zero, share), d);
+    ir_id zero = grad_number(b, v, 0), none = grad_op2(b, IR_EQ, id, zero);
+    ir_id some =
+        grad_select(b, none, grad_number(b, v, 1), id); /* the quotient is differentiated also where it is not taken */
+    ir_id share = grad_op2(b, IR_DIV, ct, grad_op2(b, IR_MUL, n, some));
+    return grad_op2(b, IR_MUL, grad_select(b, none, zero, share), d);
 }
 
 void grad_reduce_rule(grad_sink *s, ir_id id, ir_id ct) {

@@ -305,8 +305,9 @@ static ir_id tame_next(gen *g, const ir_type *states, const tame_state *all, int
 }
 
 /* A step that depends on the order of the edges, or on other states in ways that only gradients edge by edge follow. */
-static ir_id ordered_next(gen *g, int i, const ir_id *args, int n) {
+static ir_id ordered_next(gen *g, const ir_type *states, int i, const ir_id *args, int n) {
     int j = (int)diff_below(g->r, n);
+    j = stretches_to(&states[j], &states[i]) ? j : i;
     ir_id a = args[i], b = args[n + i], c = args[diff_chance(g->r, 50) ? j : n + j];
     ir_id half = ir_emit_f(&g->b, ir_scalar(IR_F64), 0.5), two[] = {c, half};
     switch (diff_below(g->r, 6)) {
@@ -354,14 +355,14 @@ static void fill_region(gen *g, ir_id combine, const ir_type *states, const tame
     if (!g->r->tame && diff_chance(g->r, 60)) add_constant(&inner);
     for (int64_t steps = g->r->tame ? 0 : diff_below(g->r, 8); steps > 0; steps--) add_elementwise(&inner);
     for (int i = 0; i < n; i++)
-        next[i] = ordered      ? ordered_next(&inner, i, args, n)
+        next[i] = ordered      ? ordered_next(&inner, states, i, args, n)
                   : g->r->tame ? tame_next(&inner, states, tame, i, args, n)
                              : next_state(&inner, &states[i], args[i], args[n + i]);
     ir_emit(&inner.b, IR_YIELD, (ir_type){.dtype = IR_NONE}, next, (size_t)n);
     g->b.r = outer;
 }
 
-static bool is_number(const gen *g, ir_id v) { return type_of(g, v).rank == 0 && type_of(g, v).dtype == IR_F64; }
+static bool is_f64(const gen *g, ir_id v) { return type_of(g, v).dtype == IR_F64; }
 
 static void add_combine(gen *g) {
     ir_id args[8];
@@ -371,8 +372,8 @@ static void add_combine(gen *g) {
     bool ordered = g->r->tame && diff_chance(g->r, 40);
     for (int i = 0; i < n; i++) {
         args[n + i] = computed(g, pick(g));
-        for (int tries = 0; ordered && tries < 4 && !is_number(g, args[n + i]); tries++) args[n + i] = computed(g, pick(g));
-        ordered = ordered && is_number(g, args[n + i]);
+        for (int tries = 0; ordered && tries < 4 && !is_f64(g, args[n + i]); tries++) args[n + i] = computed(g, pick(g));
+        ordered = ordered && is_f64(g, args[n + i]);
         states[i] = type_of(g, args[n + i]);
         states[i].space = IR_UNIFORM;
         if (g->r->tame && !ordered) tame[i] = tame_choose(g, states, tame, i);

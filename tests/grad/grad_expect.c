@@ -60,6 +60,16 @@ static const char source[] =
     "export vjp second(x)\n"
     "export vjp running(x)\n"
     "export vjp half(x)\nexport vjp half_vjp(x, cotangent)\n"
+    "kernel even(src x: f32, dst b: f32) -> f32 { return dst.b * reduce std(src.x) }\n"
+    "export vjp even(x, b)\nexport vjp even_vjp(x, b, cotangent)\n"
+    "reducer least5(x: f32) -> f32 {\n"
+    "    state m: f32 = 5\n"
+    "    lift x\n"
+    "    combine max(a.m, b.m)\n"
+    "    finalize m\n"
+    "}\n"
+    "kernel capped(src x: f32, dst b: f32) -> f32 { return dst.b * reduce least5(src.x) }\n"
+    "export vjp capped(x, b)\nexport vjp capped_vjp(x, b, cotangent)\n"
     "program halves(x: f32[N], a: f32) -> f32[N] {\n"
     "    let h = f16(x)\n"
     "    var y = h\n"
@@ -312,6 +322,21 @@ static void roots_on_axes(void) {
     expect("root im dy", dy, 4, (float[]){0, 0, 0.25f, 0.25f});
 }
 
+/* Where a gradient is 0 because nothing is there to be divided among, its gradient is no 0 / 0. */
+static void quotients_not_taken(void) {
+    static const char *const names[] = {"even_vjp_vjp", "capped_vjp_vjp"};
+    tiga_graph *g = graph(2, 3, (int64_t[]){0, 2, 3}, (int64_t[]){0, 1, 2});
+    float x[] = {2, 2, 3}, b[] = {1, 2}, ct[] = {1, 3}, cx[] = {1, 1, 1}, cb[] = {1, 1}, dx[3], db[2], dct[2];
+    for (int i = 0; i < 2; i++) {
+        call(names[i], g, IN({"x", x, 1, {3}}, {"b", b, 1, {2}}, {"cotangent", ct, 1, {2}}, {"cotangent_x", cx, 1, {3}}, {"cotangent_b", cb, 1, {2}}),
+             IN({"x", dx, 1, {3}}, {"b", db, 1, {2}}, {"cotangent", dct, 1, {2}}));
+        expect("quotient x", dx, 3, (float[]){0, 0, 0});
+        expect("quotient b", db, 2, (float[]){0, 0});
+        expect("quotient cotangent", dct, 2, i ? (float[]){5, 5} : (float[]){0, 0});
+    }
+    tiga_graph_free(g);
+}
+
 /* Two gradients in one training loop, neither of which is differentiated, keep their states on the stack. */
 static void two_gradients_in_a_loop(void) {
     static const char text[] = "program two(x: f64[N], w0: f64, v0: f64) -> (w: f64, v: f64) {\nvar w = w0\nvar v = v0\nrepeat 2 {\n"
@@ -387,6 +412,7 @@ int main(void) {
     halves();
     sizes_of_angles();
     roots_on_axes();
+    quotients_not_taken();
     two_gradients_in_a_loop();
     zeros_in_a_product();
     memory();
