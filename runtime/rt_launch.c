@@ -15,7 +15,8 @@
  * that may be long.
  *
  * A kernel without a graph that needs scratch memory may begin each run of rows with a copy of a matrix (panels), so it gets
- * PANEL_UNITS at least where there are so many. */
+ * PANEL_UNITS at least where there are so many.  Where there are not, one chunk for each thread, of FEW_UNITS at least, and at
+ * once when the product is large; its size is guessed from that of a panel, 64 bytes for each row of the matrix. */
 #include "runtime/runtime.h"
 
 #include <stdatomic.h>
@@ -29,10 +30,12 @@ enum {
     PARTS_PER_LINE = 8,
     FIRST_UNITS = 64,
     PANEL_UNITS = 128,
+    FEW_UNITS = 16,
+    PANEL_ROW_BYTES = 64,
     STEP_GROWTH = 16
 };
-static const double LARGE_BYTES = 2e6, CHUNK_MAX_BYTES = 4e6, CHUNK_MIN_BYTES = 16e3, START_SECONDS = 20e-6,
-                    STEP_SECONDS = 1e-3;
+static const double LARGE_BYTES = 2e6, CHUNK_MAX_BYTES = 4e6, CHUNK_MIN_BYTES = 16e3, LARGE_PRODUCT = 4e6,
+                    START_SECONDS = 20e-6, STEP_SECONDS = 1e-3;
 
 typedef struct job {
     const rt_launch *l;
@@ -87,6 +90,12 @@ static double now(void) {
 
 static bool may_have_panels(const rt_launch *l) {
     return !l->graph && l->code->scratch_bytes && l->code->rows_per_unit == 1;
+}
+
+/* Multiplications and additions, of results of 4 bytes. */
+static bool is_large_product(const rt_launch *l) {
+    return may_have_panels(l) &&
+           (double)l->code->scratch_bytes(l->dims) / PANEL_ROW_BYTES * (double)l->output_bytes / 4 >= LARGE_PRODUCT;
 }
 
 /* A few units at a time, more when they turn out to be short: between them it may be over. */
@@ -162,7 +171,7 @@ static tiga_status take_scratch(tiga_context *ctx, job *j, int *threads) {
 
 /* Runs the chunks; false: interrupted. */
 static bool run_chunks(tiga_context *ctx, job *j, double bytes, int threads) {
-    if (threads <= 1 || j->n_chunks <= 1 || bytes >= LARGE_BYTES)
+    if (threads <= 1 || j->n_chunks <= 1 || bytes >= LARGE_BYTES || is_large_product(j->l))
         return rt_parallel_for(ctx, threads, j->n_chunks, chunk_task, j);
     double each = 1, start = now();
     for (int64_t begin = 0; j->first < 2 && j->first < j->n_chunks;) {
@@ -193,7 +202,10 @@ static void plan_chunks(job *j, double bytes, int threads) {
         n = most;
     if (may_have_panels(j->l) && n > (double)threads && n * PANEL_UNITS > (double)j->units) {
         n = (double)(j->units / PANEL_UNITS);
-        n = n < threads ? threads : n;
+        if (n < threads) {
+            double few = is_large_product(j->l) ? (double)(j->units / FEW_UNITS) : 1;
+            n = few < threads ? few : threads;
+        }
     }
     j->n_chunks = n < (double)j->units ? (int64_t)n : j->units;
     if (j->n_chunks < 1)

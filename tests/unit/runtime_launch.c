@@ -143,6 +143,34 @@ Test(launch, scratch_of_each_thread_is_its_own) {
     }
 }
 
+static void note_run(const tiga_launch_args *a, int64_t begin, int64_t end) {
+    int64_t *out = a->buffers[0];
+    for (int64_t r = begin; r < end; r++)
+        out[r] += end - begin;
+}
+static const tiga_kernel_code run_code = {"run", note_run, NULL, scratch_of, 1, 0, 1, 1, 1, NULL};
+
+/* What may copy a matrix for each run of rows gets long runs, and short ones for several threads only where it is large. */
+Test(launch, few_rows_are_not_cut_small) {
+    static const struct {
+        int threads;
+        int64_t units, scratch, result_bytes, run;
+    } list[] = {{1, 40, 65536, 4096, 40}, {4, 8, 4096, 256, 8},     {4, 8, 65536, 4096, 8},    {4, 100, 4096, 64, 100},
+                {4, 40, 65536, 4096, 20}, {4, 64, 65536, 4096, 16}, {2, 100, 65536, 4096, 50}, {3, 1, 65536, 4096, 1}};
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+        tiga_context *ctx = context_of(list[i].threads);
+        int64_t dims[] = {list[i].scratch}, n = list[i].units, *out = calloc((size_t)n, 8);
+        void *buffers[] = {out};
+        rt_launch l = {
+            .code = &run_code, .n_rows = n, .dims = dims, .buffers = buffers, .output_bytes = n * list[i].result_bytes};
+        cr_assert_eq(rt_launch_run(ctx, &l), TIGA_OK);
+        for (int64_t r = 0; r < n; r++)
+            cr_assert_eq(out[r], list[i].run, "case %zu: a run of %lld", i, (long long)out[r]);
+        free(out);
+        tiga_context_free(ctx);
+    }
+}
+
 Test(launch, scratch_within_the_budget) {
     tiga_context *ctx = context_of(4);
     int64_t dims[] = {1000}, n = 30000, *out = calloc((size_t)n, 8);
