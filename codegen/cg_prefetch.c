@@ -30,15 +30,12 @@ static bool inside(const cg_loop *c, ir_id id, ir_id loop) {
     return false;
 }
 
-/* How many elements in a row the load or store touches for one turn of `loop`; 0: as many as *open says, known at run time. */
-static int64_t elements_ahead(cg_loop *c, ir_id turn, const ir_op *op, const char **open) {
-    uint32_t n_index = op->n_args - (op->code == IR_STORE);
-    if (n_index < 2)
+/* How many values an index takes in one turn of `loop`, when it runs through them from the first; 0: as many as *open says,
+ * known at run time. */
+static int64_t values_of(cg_loop *c, ir_id turn, ir_id index, const char **open) {
+    if (ir_at(c->f, index)->code != IR_ARG || !inside(c, index, turn))
         return 1;
-    ir_id last = op->args[n_index - 1];
-    if (ir_at(c->f, last)->code != IR_ARG || !inside(c, last, turn))
-        return 1;
-    const ir_op *loop = ir_at(c->f, c->site[last].loop);
+    const ir_op *loop = ir_at(c->f, c->site[index].loop);
     int64_t n = 0;
     ir_id count = loop->args[loop->code == IR_RANGE ? 1 : 0];
     if (loop->code == IR_EDGES)
@@ -51,6 +48,26 @@ static int64_t elements_ahead(cg_loop *c, ir_id turn, const ir_op *op, const cha
         return 1;
     *open = c->text[count];
     return 0;
+}
+
+/* How many elements in a row the load or store touches for one turn of `loop`: those of the last axis, and of the axes before it while
+ * each is gone through as a whole. */
+static int64_t elements_ahead(cg_loop *c, ir_id turn, const ir_op *op, const char **open) {
+    const ir_type *t = &c->f->params[ir_int(op, IR_ATTR_FIELD, 0)].type;
+    uint32_t n_index = op->n_args - (op->code == IR_STORE);
+    int64_t n = 1;
+    for (uint32_t axis = t->rank; axis-- > 0;) {
+        const char *known_later = NULL;
+        int64_t values = values_of(c, turn, op->args[n_index - t->rank + axis], &known_later);
+        if (known_later && axis + 1 == t->rank)
+            return *open = known_later, 0;
+        if (known_later)
+            break;
+        n *= values;
+        if (values != t->dim[axis])
+            break;
+    }
+    return n;
 }
 
 /* The first element that it will touch for `ahead`.  Indices that change inside the loop count as their first
