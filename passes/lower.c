@@ -72,7 +72,8 @@ static bool check_results(const lower *L, base_str *err) {
     return true;
 }
 
-static bool lower_kernel(ir_module *m, ir_func *k, base_arena *scratch, base_str *err) {
+static bool lower_kernel(ir_module *m, ir_func *k, pass_context *ctx, base_str *err) {
+    base_arena *scratch = ctx->scratch;
     lower L;
     if (k->body.n == 0 || ir_at(k, k->body.ops[k->body.n - 1])->code != IR_RET) {
         base_str_addf(err, "lower: kernel %s does not end with ret", k->name);
@@ -81,6 +82,7 @@ static bool lower_kernel(ir_module *m, ir_func *k, base_arena *scratch, base_str
     lower_share_best(m, k);
     lower_states(m, k, scratch);
     lower_init(&L, m, k, scratch);
+    L.cuda = ctx->cuda;
     if (!check_results(&L, err) || !lower_analyse(&L, err))
         return false;
     declare(&L);
@@ -96,7 +98,7 @@ bool pass_lower(ir_module *m, pass_context *ctx, base_str *err) {
         ir_func *f = m->funcs[i];
         if (f->level != IR_LEVEL_KERNEL || ir_func_find(m, f->name, IR_LEVEL_LOOP))
             continue;
-        if (!lower_kernel(m, f, ctx->scratch, err))
+        if (!lower_kernel(m, f, ctx, err))
             return false;
     }
     return true;

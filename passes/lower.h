@@ -23,6 +23,9 @@
 
 #define LOWER_MAX_SCOPES 32
 #define LOWER_WHOLE_BYTES 512 /* accumulators of constant width up to this size: one walk instead of tiles */
+#define LOWER_HEADS_BYTES                                                                                              \
+    4096 /* the same for heads of up to LOWER_HEAD_FEATURES, where tiles would be a walk for each head */
+#define LOWER_HEAD_FEATURES 32
 #define LOWER_TILE_WIDTH 64   /* until a schedule chooses */
 #define LOWER_STORE_COST 32   /* operations that may be repeated in several nests rather than kept in an array */
 #define LOWER_MAX_FOLDS 1000  /* folds that depend on one another: evaluation goes into each of them */
@@ -81,6 +84,7 @@ typedef struct lower {
     const ir_func *k; /* the kernel */
     ir_func *f; /* the loop function */
     base_arena *scratch;
+    bool cuda;
     lower_info *info; /* by id of the kernel */
     lower_acc *acc; /* likewise */
     const ir_op *ret;

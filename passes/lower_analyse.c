@@ -124,15 +124,32 @@ typedef struct component_facts {
     bool whole; /* tiles are impossible */
     const ir_type *shape;
     int64_t bytes; /* of its accumulators; < 0: not constant, or beyond counting */
+    int64_t most; /* more go into tiles */
 } component_facts;
 
-static int64_t type_bytes(const ir_type *t) {
+/* Of few features: what a walk computes of each head is not repeated for each of them in lanes over the heads. */
+static bool has_heads(const lower *L, const ir_op *op) {
+    bool several = false;
+    for (uint32_t i = 0; op->code == IR_COMBINE && i < op->n_args / 2; i++) {
+        const ir_type *t = &ir_at(L->k, op->args[i])->type;
+        several = several || t->rank > 1;
+        if (t->rank && (t->dim[t->rank - 1] < 0 || t->dim[t->rank - 1] > LOWER_HEAD_FEATURES))
+            return false;
+    }
+    return several && !L->cuda;
+}
+
+static int64_t most_bytes(const lower *L, const ir_op *op) {
+    return has_heads(L, op) ? LOWER_HEADS_BYTES : LOWER_WHOLE_BYTES;
+}
+
+static int64_t type_bytes(const ir_type *t, int64_t most) {
     int64_t n = (int64_t)ir_dtype_bytes(t->dtype);
     for (uint32_t i = 0; i < t->rank; i++) {
-        if (t->dim[i] < 0 || t->dim[i] > LOWER_WHOLE_BYTES)
+        if (t->dim[i] < 0 || t->dim[i] > most)
             return -1;
         n *= t->dim[i];
-        if (n > LOWER_WHOLE_BYTES)
+        if (n > most)
             return -1;
     }
     return n;
@@ -141,7 +158,7 @@ static int64_t type_bytes(const ir_type *t) {
 static int64_t state_bytes(lower *L, const ir_op *op) {
     int64_t sum = 0;
     for (uint32_t i = 0; i < op->n_args / 2; i++) {
-        int64_t bytes = type_bytes(&ir_at(L->k, op->args[i])->type);
+        int64_t bytes = type_bytes(&ir_at(L->k, op->args[i])->type, most_bytes(L, op));
         if (bytes < 0)
             return -1;
         sum += bytes;
@@ -153,7 +170,7 @@ static int64_t acc_bytes(lower *L, const ir_op *op) {
     if (op->code == IR_COMBINE)
         return state_bytes(L, op);
     const ir_type *arg = &ir_at(L->k, op->args[0])->type;
-    int64_t value = type_bytes(&op->type), first = type_bytes(arg);
+    int64_t value = type_bytes(&op->type, LOWER_WHOLE_BYTES), first = type_bytes(arg, LOWER_WHOLE_BYTES);
     if (value < 0 || first < 0)
         return -1;
     ir_kind kind = ir_kind_of(op);
@@ -171,7 +188,8 @@ static void add_reduction(lower *L, component_facts *c, ir_id id) {
     c->shape = shape;
     for (uint32_t a = 0; a < op->n_args; a++)
         c->whole |= L->info[op->args[a]].edge_fold;
-    int64_t bytes = acc_bytes(L, op);
+    int64_t bytes = acc_bytes(L, op), most = most_bytes(L, op);
+    c->most = !c->most || most < c->most ? most : c->most;
     c->bytes = bytes < 0 || c->bytes < 0 ? -1 : c->bytes + bytes;
 }
 
@@ -202,7 +220,7 @@ static void choose_tiles(lower *L) {
         ir_id id = L->k->body.ops[i];
         uint32_t c = component(L, id);
         if (L->info[id].featured && c)
-            L->info[id].tiled = !facts[c].whole && (facts[c].bytes < 0 || facts[c].bytes > LOWER_WHOLE_BYTES);
+            L->info[id].tiled = !facts[c].whole && (facts[c].bytes < 0 || facts[c].bytes > facts[c].most);
     }
 }
 

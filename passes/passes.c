@@ -39,7 +39,7 @@ const char *pass_default_pipeline(bool cuda, int opt_level) {
         return cuda ? "expand,grad,outline,lower,schedule_cuda,hierarchy"
                     : "expand,grad,outline,lower,schedule_cpu,hierarchy";
     return cuda ? OPTIMISE_GRAPH "," OPTIMISE_LOOPS ",schedule_cuda,hierarchy"
-                : OPTIMISE_GRAPH "," OPTIMISE_LOOPS ",panels,turn,in_place,schedule_cpu,hierarchy";
+                : OPTIMISE_GRAPH "," OPTIMISE_LOOPS ",panels,turn,fission,in_place,schedule_cpu,hierarchy";
 }
 
 /* Names come as a list, one at a time into `name`. */

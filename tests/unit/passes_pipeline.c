@@ -67,7 +67,7 @@ Test(passes_pipeline, table) {
         cr_expect(*pass_at(n)->doc);
         n++;
     }
-    cr_expect_eq(n, 18);
+    cr_expect_eq(n, 19);
 }
 
 /* Every default pipeline names passes of the table only, and ends with hierarchy. */
