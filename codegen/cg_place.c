@@ -33,13 +33,14 @@ const char *cg_flat_index(cg_loop *c, const char *const *index, const char *cons
 
 static bool has_row_axis(ir_role r) { return r != IR_PARAM_FIELD && r != IR_OUT_PARAM; }
 
-/* Indices and dimensions of a load or store, for cg_flat_index. */
+/* Indices and dimensions of a load or store, for cg_flat_index, which looks at no first dimension: a size asked for only
+ * there would be a variable that nothing uses. */
 size_t cg_load_index(cg_loop *c, const ir_op *op, const char **index, const char **dims) {
     const ir_param *p = &c->f->params[ir_int(op, IR_ATTR_FIELD, 0)];
     size_t lead = has_row_axis(p->role), n = lead + p->type.rank;
     for (size_t i = 0; i < n; ++i) {
         index[i] = c->text[op->args[i]];
-        dims[i] = i < lead ? "1" : cg_dim_text(c, p->type.dim[i - lead]);
+        dims[i] = i < lead || i == 0 ? "1" : cg_dim_text(c, p->type.dim[i - lead]);
     }
     return n;
 }
@@ -48,7 +49,7 @@ static size_t place_index(cg_loop *c, const ir_op *op, const char **index, const
     const ir_type *t = &ir_at(c->f, op->args[0])->type;
     for (size_t i = 0; i < t->rank; ++i) {
         index[i] = c->text[op->args[i + 1]];
-        dims[i] = cg_dim_text(c, t->dim[i]);
+        dims[i] = i == 0 ? "1" : cg_dim_text(c, t->dim[i]);
     }
     return t->rank;
 }

@@ -179,13 +179,21 @@ sys.exit(status)
         module = self.run_tool(TIGAC, "m.tg", "--cpu=x86-64-v3", "-o", "-").stdout
         self.assertTrue(b",avx2,bmi," in module)  # the features the module may use are recorded
 
+    def is_clean(self, model):
+        self.ok(TIGAC, model, "--emit=c", "-o", "clean.c")
+        for language in (["-std=c11"], ["-x", "c++", "-std=c++17"]):
+            subprocess.run(["gcc", *language, "-Wall", "-Wextra", "-Wconversion", "-Werror", "-fsyntax-only", "clean.c"],
+                           cwd=self.dir, check=True)
+
+    def test_sizes_of_first_axes_only(self):
+        self.write("d.tg", "kernel k[D, F](node x: f64[D], param V: f64[D, F], param W: f64[D + F, F]) -> f64[F] {\n"
+                           "    return concat(dst.x, reduce max(src.x @ V, empty = 0)) @ W\n}\n")
+        self.is_clean("d.tg")
+
     def test_names_of_the_c_library(self):
         names = ["malloc", "printf", "free", "write", "int", "main", "gamma"]
         self.write("n.tg", "".join(f"kernel {n}(src x: f32) -> f32 {{ return reduce sum(src.x) }}\n" for n in names))
-        self.ok(TIGAC, "n.tg", "--emit=c", "-o", "n.c")
-        for language in (["-std=c11"], ["-x", "c++", "-std=c++17"]):
-            subprocess.run(["gcc", *language, "-Wall", "-Wextra", "-Wconversion", "-Werror", "-fsyntax-only", "n.c"],
-                           cwd=self.dir, check=True)
+        self.is_clean("n.tg")
         self.ok(TIGAC, "n.tg", "-o", "n.so")
         symbols = subprocess.run(["nm", "-D", "--defined-only", "n.so"], cwd=self.dir, check=True, capture_output=True).stdout
         self.assertTrue({s.split()[-1] for s in symbols.decode().splitlines()}.isdisjoint(names))
