@@ -349,6 +349,16 @@ static bool has_total(const ir_func *f) {
     return false;
 }
 
+/* Kernels that callers outside see check that a gather has elements to take, by the name of the number of the last. */
+static void name_last_elements(ir_module *m, ir_func *f) {
+    for (ir_id id = 1; id < f->n_ops; id++) {
+        const ir_op *op = ir_at(f, id);
+        ir_dim last;
+        if (op->code == IR_GATHER)
+            (void)ir_dim_calc(m, f, IR_SUB, ir_at(f, op->args[0])->type.dim[ir_int(op, IR_ATTR_AXIS, 0)], 1, &last);
+    }
+}
+
 /* Those of the expanded module alone, with names that CUDA can have; totals are two launches and left out. */
 static ir_module *gradient_kernels(batch *b) {
     base_str text = {0};
@@ -366,6 +376,7 @@ static ir_module *gradient_kernels(batch *b) {
         for (char *dot = name; (dot = strchr(dot, '.'));) *dot = '_';
         f->name = name;
         f->exported = true;
+        name_last_elements(m, f);
     }
     base_str_fini(&text);
     return m;
