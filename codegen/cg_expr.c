@@ -232,6 +232,8 @@ static const char *cast_expr(cg_helpers *h, base_arena *arena, ir_dtype in, ir_d
         return base_arena_printf(arena, "tiga_%s_from_%s(%s)", ir_dtype_text(out), ir_dtype_text(in),
                                  cg_bare(arena, a));
     }
+    if (in == IR_BOOL && !ir_dtype_is_float(out)) /* else compilers warn about what it can never be */
+        return base_arena_printf(arena, "(%s)(%s ? 1 : 0)", cg_ctype(out), a);
     return base_arena_printf(arena, "(%s)%s", cg_ctype(out), a);
 }
 
