@@ -8,6 +8,7 @@
  * function it is multiplied by the conjugate of the derivative. */
 #include "passes/grad.h"
 
+#include <math.h>
 #include <string.h>
 
 /* ---- emitting ---- */
@@ -141,13 +142,6 @@ static ir_id neg(ir_builder *b, ir_id a) { return grad_op1(b, IR_NEG, a); }
 static ir_id mul(ir_builder *b, ir_id a, ir_id c) { return grad_op2(b, IR_MUL, a, c); }
 static ir_id over(ir_builder *b, ir_id a, ir_id c) { return grad_op2(b, IR_DIV, a, c); }
 
-/* a of ct where x and y tie, the rest where x wins. */
-static ir_id share(ir_builder *b, ir_opcode wins, ir_id x, ir_id y, ir_id ct) {
-    ir_id tied = grad_op2(b, IR_EQ, x, y), half = mul(b, ct, grad_number(b, ct, 0.5));
-    ir_id rest = grad_select(b, tied, half, grad_number(b, ct, 0));
-    return grad_select(b, grad_op2(b, wins, x, y), ct, rest);
-}
-
 static bool constant(const ir_func *f, ir_id v, double *out) {
     const ir_op *op = ir_at(f, v);
     while (op->code == IR_BROADCAST)
@@ -159,6 +153,44 @@ static bool constant(const ir_func *f, ir_id v, double *out) {
     return true;
 }
 
+static ir_id part(ir_builder *b, ir_opcode code, ir_id v) {
+    ir_type t = ir_at(b->f, v)->type;
+    t.dtype = ir_dtype_part(t.dtype);
+    return ir_emit1(b, code, t, v);
+}
+
+/* ---- where nothing comes back ---- */
+/* A cotangent of 0 gives 0, also where the derivative is infinite or none: what select does not take passes nothing on.  Only
+ * such derivatives are replaced, and not the product: it is differentiated again, with respect to the cotangent too. */
+static ir_id lacks(ir_builder *b, ir_id ct, ir_opcode compare, ir_id v, double than) {
+    bool parts = ir_dtype_is_complex(ir_at(b->f, v)->type.dtype);
+    ir_id size = grad_op1(b, IR_ABS, parts ? part(b, IR_REAL, v) : v);
+    if (parts)
+        size = grad_op2(b, IR_MAX, size, grad_op1(b, IR_ABS, part(b, IR_IMAG, v)));
+    ir_id sound = grad_op2(b, compare, size, grad_number(b, size, than)); /* false for NaN */
+    return grad_op2(b, IR_AND, grad_op2(b, IR_EQ, ct, grad_number(b, ct, 0)), grad_op1(b, IR_NOT, sound));
+}
+
+/* ct times the derivative d. */
+static ir_id along(ir_builder *b, ir_id ct, ir_id d) {
+    return mul(b, ct, grad_select(b, lacks(b, ct, IR_LT, d, INFINITY), grad_number(b, d, 0), d));
+}
+
+/* The derivative of a quotient: ct / d. */
+static ir_id divided(ir_builder *b, ir_id ct, ir_id d) {
+    double c;
+    if (constant(b->f, d, &c) && c != 0)
+        return over(b, ct, d);
+    return over(b, ct, grad_select(b, lacks(b, ct, IR_GT, d, 0), grad_number(b, d, 1), d));
+}
+
+/* a of ct where x and y tie, the rest where x wins. */
+static ir_id share(ir_builder *b, ir_opcode wins, ir_id x, ir_id y, ir_id ct) {
+    ir_id tied = grad_op2(b, IR_EQ, x, y), half = mul(b, ct, grad_number(b, ct, 0.5));
+    ir_id rest = grad_select(b, tied, half, grad_number(b, ct, 0));
+    return grad_select(b, grad_op2(b, wins, x, y), ct, rest);
+}
+
 /* d(a^n)/da = n a^(n - 1), which is 0 for n = 0 whatever a is; d(a^n)/dn = a^n log a, taken as 0 at a = 0. */
 static ir_id power_base(ir_builder *b, ir_id a, ir_id n, ir_id ct) {
     double c;
@@ -166,13 +198,13 @@ static ir_id power_base(ir_builder *b, ir_id a, ir_id n, ir_id ct) {
         return mul(b, ct, mul(b, a, grad_number(b, a, 2)));
     ir_id one = grad_number(b, a, 1), zero = grad_number(b, a, 0);
     ir_id slope = mul(b, n, grad_op2(b, IR_POW, a, grad_op2(b, IR_SUB, n, one)));
-    return mul(b, ct, grad_select(b, grad_op2(b, IR_EQ, n, zero), zero, slope));
+    return along(b, ct, grad_select(b, grad_op2(b, IR_EQ, n, zero), zero, slope));
 }
 
 static ir_id power_exponent(ir_builder *b, ir_id a, ir_id y, ir_id ct) {
     ir_id zero = grad_number(b, a, 0);
     ir_id log = grad_op1(b, IR_LOG, a);
-    return mul(b, ct, mul(b, y, grad_select(b, grad_op2(b, IR_EQ, a, zero), zero, log)));
+    return along(b, ct, mul(b, y, grad_select(b, grad_op2(b, IR_EQ, a, zero), zero, log)));
 }
 
 static ir_id truncated(ir_builder *b, ir_id q) {
@@ -180,19 +212,13 @@ static ir_id truncated(ir_builder *b, ir_id q) {
     return grad_select(b, grad_op2(b, IR_LT, q, grad_number(b, q, 0)), up, down);
 }
 
-/* Of a mean: a row without edges has nothing to pass on, and must not make NaN of it. */
-static ir_id divisor(ir_builder *b, ir_id y) {
+/* ct / y.  Of a mean: a row without edges has nothing to pass on, and must not make NaN of it. */
+static ir_id by_divisor(ir_builder *b, ir_id ct, ir_id y) {
     const ir_op *op = ir_at(b->f, y);
     bool degree = op->code == IR_CAST && ir_at(b->f, op->args[0])->code == IR_DEGREE;
     if (degree && ir_dtype_is_complex(op->type.dtype))
-        return ir_emit_cast(b, op->type.dtype, grad_op2(b, IR_MAX, op->args[0], ir_emit_i64(b, 1)));
-    return degree ? grad_op2(b, IR_MAX, y, grad_number(b, y, 1)) : grad_conj(b, y);
-}
-
-static ir_id part(ir_builder *b, ir_opcode code, ir_id v) {
-    ir_type t = ir_at(b->f, v)->type;
-    t.dtype = ir_dtype_part(t.dtype);
-    return ir_emit1(b, code, t, v);
+        return over(b, ct, ir_emit_cast(b, op->type.dtype, grad_op2(b, IR_MAX, op->args[0], ir_emit_i64(b, 1))));
+    return degree ? over(b, ct, grad_op2(b, IR_MAX, y, grad_number(b, y, 1))) : divided(b, ct, grad_conj(b, y));
 }
 
 /* The complex number of two parts, a float like ct in one of them and 0 in the other. */
@@ -216,11 +242,11 @@ static ir_id binary(ir_builder *b, ir_id id, ir_id ct, uint32_t arg) {
     case IR_MUL:
         return mul(b, ct, grad_conj(b, arg ? x : y));
     case IR_DIV:
-        return arg ? neg(b, over(b, mul(b, ct, grad_conj(b, id)), grad_conj(b, y))) : over(b, ct, divisor(b, y));
+        return arg ? neg(b, divided(b, along(b, ct, grad_conj(b, id)), grad_conj(b, y))) : by_divisor(b, ct, y);
     case IR_COMPLEX:
         return part(b, arg ? IR_IMAG : IR_REAL, ct);
     case IR_REM:
-        return arg ? neg(b, mul(b, ct, truncated(b, over(b, x, y)))) : ct;
+        return arg ? neg(b, along(b, ct, truncated(b, over(b, x, y)))) : ct;
     case IR_POW:
         return arg ? power_exponent(b, x, id, ct) : power_base(b, x, y, ct);
     case IR_MIN:
@@ -233,15 +259,10 @@ static ir_id binary(ir_builder *b, ir_id id, ir_id ct, uint32_t arg) {
     }
     case IR_ATAN2: {
         ir_id h = grad_op2(b, IR_HYPOT, x, y); /* its square may be beyond the type */
-        return arg ? neg(b, mul(b, ct, over(b, over(b, x, h), h))) : mul(b, ct, over(b, over(b, y, h), h));
+        return arg ? neg(b, along(b, ct, over(b, over(b, x, h), h))) : along(b, ct, over(b, over(b, y, h), h));
     }
     }
     BASE_BUG("no gradient rule for %s", ir_op_describe(op->code)->text);
-}
-
-static ir_id exp_rule(ir_builder *b, ir_id y, ir_id ct) {
-    ir_id zero = grad_number(b, ct, 0);
-    return grad_select(b, grad_op2(b, IR_EQ, ct, zero), zero, mul(b, ct, y));
 }
 
 /* 1 - a a, 1 + a a */
@@ -257,38 +278,38 @@ static ir_id unary(ir_builder *b, ir_id id, ir_id ct) {
     case IR_NEG:
         return neg(b, ct);
     case IR_ABS:
-        return mul(b, ct, grad_op1(b, IR_SIGN, x));
+        return along(b, ct, grad_op1(b, IR_SIGN, x));
     case IR_EXP:
-        return exp_rule(b, id, ct);
+        return along(b, ct, id);
     case IR_EXPM1:
-        return exp_rule(b, grad_op1(b, IR_EXP, x), ct);
+        return along(b, ct, grad_op1(b, IR_EXP, x));
     case IR_LOG:
-        return over(b, ct, x);
+        return divided(b, ct, x);
     case IR_LOG1P:
-        return over(b, ct, grad_op2(b, IR_ADD, grad_number(b, x, 1), x));
+        return divided(b, ct, grad_op2(b, IR_ADD, grad_number(b, x, 1), x));
     case IR_SQRT:
-        return over(b, mul(b, ct, grad_number(b, x, 0.5)), id);
+        return divided(b, mul(b, ct, grad_number(b, x, 0.5)), id);
     case IR_SIN:
-        return mul(b, ct, grad_op1(b, IR_COS, x));
+        return along(b, ct, grad_op1(b, IR_COS, x));
     case IR_COS:
-        return neg(b, mul(b, ct, grad_op1(b, IR_SIN, x)));
+        return neg(b, along(b, ct, grad_op1(b, IR_SIN, x)));
     case IR_TAN:
-        return mul(b, ct, one_and_square(b, IR_ADD, id));
+        return along(b, ct, one_and_square(b, IR_ADD, id));
     case IR_ASIN:
-        return over(b, ct, grad_op1(b, IR_SQRT, one_and_square(b, IR_SUB, x)));
+        return divided(b, ct, grad_op1(b, IR_SQRT, one_and_square(b, IR_SUB, x)));
     case IR_ACOS:
-        return neg(b, over(b, ct, grad_op1(b, IR_SQRT, one_and_square(b, IR_SUB, x))));
+        return neg(b, divided(b, ct, grad_op1(b, IR_SQRT, one_and_square(b, IR_SUB, x))));
     case IR_ATAN:
-        return over(b, ct, one_and_square(b, IR_ADD, x));
+        return divided(b, ct, one_and_square(b, IR_ADD, x));
     case IR_SINH:
-        return mul(b, ct, grad_op1(b, IR_COSH, x));
+        return along(b, ct, grad_op1(b, IR_COSH, x));
     case IR_COSH:
-        return mul(b, ct, grad_op1(b, IR_SINH, x));
+        return along(b, ct, grad_op1(b, IR_SINH, x));
     case IR_TANH:
-        return mul(b, ct, one_and_square(b, IR_SUB, id));
+        return along(b, ct, one_and_square(b, IR_SUB, id));
     case IR_ERF: {
         ir_id bell = grad_op1(b, IR_EXP, neg(b, mul(b, x, x)));
-        return mul(b, ct, mul(b, bell, grad_number(b, x, 1.1283791670955126)));
+        return along(b, ct, mul(b, bell, grad_number(b, x, 1.1283791670955126)));
     }
     case IR_CONJ:
         return grad_conj(b, ct);

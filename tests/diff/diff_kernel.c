@@ -376,6 +376,8 @@ static void add_combine(gen *g) {
         ordered = ordered && is_f64(g, args[n + i]);
         states[i] = type_of(g, args[n + i]);
         states[i].space = IR_UNIFORM;
+    }
+    for (int i = 0; i < n; i++) {
         if (g->r->tame && !ordered) tame[i] = tame_choose(g, states, tame, i);
         args[i] = decides(&tame[i]) ? ir_emit_f(&g->b, states[i], tame_start(tame[i].kind))
                                     : ir_emit_const(&g->b, states[i], diff_value(g->r, states[i].dtype));

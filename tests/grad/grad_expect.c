@@ -35,6 +35,12 @@ static const char source[] =
     "    combine (max(a.m, b.m), select(a.m >= b.m, a.best, b.best))\n"
     "    finalize best + 0 * m\n"
     "}\n"
+    "program masked(x: f32[N], y: f32[N]) -> f32[N] {\n"
+    "    let a = select(y > 0, x / y, 0) + select(y > 0, sqrt(y), 0) + select(y > 0, log(y), 0) + select(y > 0, pow(y, 0.5), 0)\n"
+    "    let b = select(y > -1, log1p(y), 0) + select(abs(y) < 1, asin(y), 0) + select(abs(y) < 1, acos(y), 0)\n"
+    "    return a + b + select(y > -3, 0, exp(-100 * y) + cosh(100 * y) + sinh(100 * y)) * 0\n"
+    "}\n"
+    "kernel growing(src x: f32) -> f32 { return reduce sum(exp(src.x)) }\n"
     "kernel best(src key: f32, src v: f32) -> f32 { return reduce top(src.key, src.v) }\n"
     "reducer top2(x: f32) -> f32 {\n"
     "    state m: f32 = -inf, n: f32 = -inf\n"
@@ -84,6 +90,8 @@ static const char source[] =
     "export vjp logs(x, y)\n"
     "export vjp roots(x, y)\n"
     "export vjp best(key, v)\n"
+    "export vjp masked(x, y)\n"
+    "export vjp growing(x)\nexport vjp growing_vjp(x, cotangent)\n"
     "export vjp grow(x, rate)\n"
     "export vjp weighted_sum(x, w)\n"
     "export vjp scalar_sum(x, w)\n"
@@ -338,6 +346,25 @@ static void quotients_not_taken(void) {
 }
 
 /* Two gradients in one training loop, neither of which is differentiated, keep their states on the stack. */
+/* A cotangent of 0 gives 0 also where the derivative is infinite or none... */
+static void derivatives_not_taken(void) {
+    float x[] = {3, 1, 2}, y[] = {4, 0, -2}, ct[] = {1, 1, 1}, dx[3], dy[3];
+    call("masked_vjp", NULL, IN({"x", x, 1, {3}}, {"y", y, 1, {3}}, {"cotangent", ct, 1, {3}}), IN({"x", dx, 1, {3}}, {"y", dy, 1, {3}}));
+    expect("masked dx", dx, 3, (float[]){0.25f, 0, 0});
+    /* -x / y^2, 1 / (2 sqrt y) twice, 1 / y, 1 / (1 + y); at 0 that of log1p, and asin's less acos' */
+    expect("masked dy", dy, 3, (float[]){-0.1875f + 0.25f + 0.25f + 0.25f + 0.2f, 1, 0});
+}
+
+/* ... but is differentiated with respect to itself. */
+static void gradient_of_a_cotangent_of_0(void) {
+    tiga_graph *g = graph(2, 2, (int64_t[]){0, 2, 3}, (int64_t[]){0, 1, 0});
+    float x[] = {0.5f, 1}, ct[] = {0, 0}, cx[] = {1, 2}, dx[2], dct[2];
+    call("growing_vjp_vjp", g, IN({"x", x, 1, {2}}, {"cotangent", ct, 1, {2}}, {"cotangent_x", cx, 1, {2}}), IN({"x", dx, 1, {2}}, {"cotangent", dct, 1, {2}}));
+    expect("growing dx", dx, 2, (float[]){0, 0});
+    expect("growing dct", dct, 2, (float[]){expf(0.5f) + 2 * expf(1), expf(0.5f)});
+    tiga_graph_free(g);
+}
+
 static void two_gradients_in_a_loop(void) {
     static const char text[] = "program two(x: f64[N], w0: f64, v0: f64) -> (w: f64, v: f64) {\nvar w = w0\nvar v = v0\nrepeat 2 {\n"
                                "var y = x\nrepeat 2000 { y = tanh(w * y) }\nvar z = x\nrepeat 2000 { z = tanh(v * z + w) }\n"
@@ -413,6 +440,8 @@ int main(void) {
     sizes_of_angles();
     roots_on_axes();
     quotients_not_taken();
+    derivatives_not_taken();
+    gradient_of_a_cotangent_of_0();
     two_gradients_in_a_loop();
     zeros_in_a_product();
     memory();
