@@ -32,22 +32,6 @@ typedef struct taken {
 
 static ir_op *at(const fission *s, ir_id id) { return ir_at(s->f, id); }
 
-static bool is_math(const ir_op *op) {
-    switch ((int)op->code) {
-    case IR_EXP:
-    case IR_EXPM1:
-    case IR_LOG:
-    case IR_LOG1P:
-    case IR_TANH:
-    case IR_ERF:
-    case IR_SIN:
-    case IR_COS:
-    case IR_POW:
-        return ir_dtype_is_float(op->type.dtype);
-    }
-    return false;
-}
-
 static bool touches(const fission *s, const ir_region *r, ir_id var) {
     for (size_t i = 0; i < r->n; i++) {
         const ir_op *op = at(s, r->ops[i]);
@@ -106,7 +90,7 @@ static bool divide(const fission *s, taken *t) {
         const ir_op *op = at(s, id);
         bool place = op->code == IR_READ || op->code == IR_SET;
         t->first[id] = op->code != IR_ARG && !op->region && may_go_first(s, t, op) && !needs_rest(t, op);
-        t->math = t->math || (t->first[id] && is_math(op));
+        t->math = t->math || (t->first[id] && ir_math_name(op->code, op->type.dtype));
         if (place && !t->stays[op->args[0]] && (!t->first[id] || !is_own_element(s, t, op)))
             changed = t->stays[op->args[0]] = true;
     }
