@@ -1,12 +1,10 @@
 /* Gradients whose numbers are known: published ones, ties, kinks, NaN, empty rows; and what a gradient costs in memory. */
-#include "tiga/compiler.h"
-#include "tiga/tiga.h"
+#include "grad_module.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static const char source[] =
     "kernel weighted_sum[F](src x: f32[F], edge w: f32) -> f32[F] { return reduce sum(edge.w * src.x) }\n"
@@ -105,23 +103,13 @@ static tiga_context *ctx;
 static tiga_module *module;
 static int failures, checks;
 
-static void die(const char *what, const char *why) {
-    printf("%s: %s\n", what, why);
-    exit(1);
-}
-
 static void compile(void) {
     tigac_options o = tigac_defaults();
     tigac_result *r = NULL;
-    char path[] = "/tmp/tiga_expect_XXXXXX";
     o.file_name = "expect.tg";
     if (tigac_compile(source, strlen(source), &o, &r) != TIGAC_OK) die("compile", r ? r->rendered : "out of memory");
-    int fd = mkstemp(path);
-    FILE *file = fd < 0 ? NULL : fdopen(fd, "wb");
-    if (!file || fwrite(r->outputs[TIGAC_SO].bytes, 1, r->outputs[TIGAC_SO].n_bytes, file) == 0 || fclose(file)) die("file", path);
-    if (tiga_context_new(NULL, &ctx) || tiga_module_load(ctx, path, &module)) die("load", ctx ? tiga_error_text(ctx) : "?");
-    unlink(path);
-    tigac_result_free(r);
+    if (tiga_context_new(NULL, &ctx)) die("context", "cannot be made");
+    module = load_module(ctx, r);
 }
 
 typedef struct array {

@@ -1,13 +1,11 @@
 /* What forward and backward hold beside their inputs and outputs, by the runtime's own account: at most two row arrays, so
  * nothing of size edges x features.  The kernels are those of bench/gradient.tg, each as one program and as an exported vjp. */
-#include "tiga/compiler.h"
-#include "tiga/tiga.h"
+#include "grad_module.h"
 
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { N = 400, DEGREE = 40, E = N * DEGREE, MAX_F = 128, MAX_ARRAYS = 8 };
 
@@ -29,28 +27,15 @@ static const struct test {
 
 static float memory[MAX_ARRAYS][E > N * MAX_F ? E : N * MAX_F];
 
-static void die(const char *what, const char *why) {
-    printf("%s: %s\n", what, why);
-    exit(1);
-}
-
 static tiga_module *compile(tiga_context *ctx) {
     static char text[20000];
-    char path[] = "/tmp/tiga_memory_XXXXXX";
     FILE *f = fopen(TIGA_SOURCE_DIR "/bench/gradient.tg", "r");
     size_t n = f ? fread(text, 1, sizeof text, f) : 0;
     if (!n || n == sizeof text || fclose(f)) die("bench/gradient.tg", "cannot be read");
     tigac_options o = tigac_defaults();
     tigac_result *r = NULL;
     if (tigac_compile(text, n, &o, &r) != TIGAC_OK) die("compile", r ? r->rendered : "out of memory");
-    int fd = mkstemp(path);
-    f = fd < 0 ? NULL : fdopen(fd, "wb");
-    if (!f || fwrite(r->outputs[TIGAC_SO].bytes, 1, r->outputs[TIGAC_SO].n_bytes, f) == 0 || fclose(f)) die("file", path);
-    tiga_module *m = NULL;
-    if (tiga_module_load(ctx, path, &m)) die("load", tiga_error_text(ctx));
-    unlink(path);
-    tigac_result_free(r);
-    return m;
+    return load_module(ctx, r);
 }
 
 static tiga_graph *graph(tiga_context *ctx) {

@@ -1,26 +1,19 @@
 /* Gradients of reducers with states of features that go back edge by edge: a part of the features at a time gives what all
  * of them give at once, for sizes that are known and few; and there is no array of edges x features. */
-#include "tiga/compiler.h"
-#include "tiga/tiga.h"
+#include "grad_module.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { ROWS = 5, EDGES = 12, F = 4 };
 static tiga_context *ctx;
 static int checks, failures;
 
-static void die(const char *what, const char *why) {
-    printf("%s: %s\n", what, why);
-    exit(1);
-}
-
 /* kernel k[F](src x: f32[F], edge y: f32) -> f32[F] with such a reducer, and its vjp; n: F is known, 0: open */
 static tiga_module *compile(const char *states, const char *lift, const char *combine, const char *finalize, int64_t n) {
-    char text[1500], path[] = "/tmp/tiga_parts_XXXXXX";
+    char text[1500];
     tigac_options o = tigac_defaults();
     tigac_result *r = NULL;
     tigac_define known = {"F", n};
@@ -30,14 +23,7 @@ static tiga_module *compile(const char *states, const char *lift, const char *co
                                 "kernel k[F](src x: f32[F], edge y: f32) -> f32[F] { return reduce r(src.x, edge.y) }\nexport vjp k(x, y)\n",
              states, lift, combine, finalize);
     if (tigac_compile(text, strlen(text), &o, &r) != TIGAC_OK) die(combine, r ? *r->rendered ? r->rendered : r->error : "out of memory");
-    int fd = mkstemp(path);
-    FILE *f = fd < 0 ? NULL : fdopen(fd, "wb");
-    if (!f || fwrite(r->outputs[TIGAC_SO].bytes, 1, r->outputs[TIGAC_SO].n_bytes, f) == 0 || fclose(f)) die("file", path);
-    tiga_module *m = NULL;
-    if (tiga_module_load(ctx, path, &m)) die("load", tiga_error_text(ctx));
-    unlink(path);
-    tigac_result_free(r);
-    return m;
+    return load_module(ctx, r);
 }
 
 typedef struct sizes {

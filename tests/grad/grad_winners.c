@@ -1,15 +1,13 @@
 /* Gradients of maxima and minima that go back to the edges that won, against the definition written out here, bit for bit: on
  * 1 to 7 threads, features that fill lines of cache and do not, relations with empty rows, duplicates, a hub, edges of
  * 32 and 64 bits; values that differ, that tie, NaN, infinities and both zeros.  Large enough that threads get parts. */
-#include "tiga/compiler.h"
-#include "tiga/tiga.h"
+#include "grad_module.h"
 
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static const char source[] =
     "kernel top[F](src x: f32[F]) -> f32[F] { return reduce max(src.x) }\n"
@@ -41,11 +39,6 @@ static uint64_t next_random(void) {
     random_state ^= random_state << 13;
     random_state ^= random_state >> 7;
     return random_state ^= random_state << 17;
-}
-
-static void die(const char *what, const char *why) {
-    printf("%s: %s\n", what, why);
-    exit(1);
 }
 
 /* ---- the definition ---- */
@@ -141,7 +134,6 @@ static void try_one(tiga_context *const *ctx, tiga_module *m, tiga_graph *const 
 
 /* ---- the module ---- */
 static tiga_module *compile(tiga_context *ctx, int opt_level, int64_t F) {
-    char path[] = "/tmp/tiga_winners_XXXXXX";
     tigac_options o = tigac_defaults();
     tigac_define fixed = {"F", F};
     tigac_result *r = NULL;
@@ -153,14 +145,7 @@ static tiga_module *compile(tiga_context *ctx, int opt_level, int64_t F) {
     int n = 0;
     for (const char *at = r->outputs[TIGAC_LOOP_IR].bytes; (at = strstr(at, " winners(")); at++) n++;
     compare("each of the three goes back to its winners, two by one kernel", n == (opt_level ? 2 : 3));
-    int fd = mkstemp(path);
-    FILE *f = fd < 0 ? NULL : fdopen(fd, "wb");
-    if (!f || fwrite(r->outputs[TIGAC_SO].bytes, 1, r->outputs[TIGAC_SO].n_bytes, f) == 0 || fclose(f)) die("file", path);
-    tiga_module *m = NULL;
-    if (tiga_module_load(ctx, path, &m)) die("load", tiga_error_text(ctx));
-    unlink(path);
-    tigac_result_free(r);
-    return m;
+    return load_module(ctx, r);
 }
 
 static tiga_context *context(int threads) {
