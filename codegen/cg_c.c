@@ -61,6 +61,11 @@ static const char prelude_math[] =
 
 static const char macros[] =
     "#define TIGA_FN static inline\n"
+    "#if defined(__GNUC__) /* where it would stand in one function many times */\n"
+    "#define TIGA_APART static __attribute__((noinline, unused))\n"
+    "#else\n"
+    "#define TIGA_APART static\n"
+    "#endif\n"
     "#define TIGA_SIZE_MUL(a, b) ((b) != 0 && (a) > INT64_MAX / (b) ? INT64_MAX : (a) * (b))\n"
     "/* What only calls is not worth a compiler's time: host functions, kernels as plain functions. */\n"
     "#if defined(__clang__)\n"
@@ -277,6 +282,52 @@ static bool mentions(const base_str *text, const char *what) { return strstr(bas
 
 static bool uses_complex(const base_str *text) { return mentions(text, "TIGA_COMPLEX("); }
 
+/* ---- functions of mathematics that are called often ---- */
+enum { MANY_CALLS = 16 };
+
+static bool is_called_often(const char *kernels, const char *name) {
+    const char *end = kernels;
+    size_t n = 0;
+    for (const char *at = kernels; n <= MANY_CALLS && (at = strstr(at, name)); at += strlen(name)) {
+        n = at < end ? n : 0;
+        end = at < end ? end : strstr(at, "\n}\n");
+        n += at[strlen(name)] == '(';
+    }
+    return n > MANY_CALLS;
+}
+
+/* Its definition, `TIGA_FN type name(`, stays a function of its own: inlined many times, it takes compilers the square of that. */
+static void keep_apart(base_str *text, const char *name, base_arena *arena) {
+    const char *all = base_arena_strdup(arena, base_str_text(text));
+    for (const char *at = all; (at = strstr(at, name)); at += strlen(name)) {
+        const char *line = at;
+        while (line > all && line[-1] != '\n')
+            --line;
+        if (at[strlen(name)] != '(' || strncmp(line, "TIGA_FN ", 8) != 0)
+            continue;
+        base_str_fini(text);
+        base_str_add_n(text, all, (size_t)(line - all));
+        base_str_addf(text, "TIGA_APART %s", line + 8);
+        return;
+    }
+}
+
+static void keep_long_functions_apart(const char *kernels, base_str *helpers, base_str *vectors, base_arena *arena) {
+    for (int code = 0; code < IR_OP_COUNT; ++code)
+        for (int type = IR_F32; type <= IR_F64; ++type) {
+            const char *name = ir_math_name((ir_opcode)code, (ir_dtype)type);
+            if (!name)
+                continue;
+            if (is_called_often(kernels, name))
+                keep_apart(helpers, name, arena);
+            for (int width = 1; width < CG_WIDTHS; ++width) {
+                const char *wide = base_arena_printf(arena, "%sx%d", name, 1 << width);
+                if (is_called_often(kernels, wide))
+                    keep_apart(vectors, base_arena_printf(arena, "%s_part", wide), arena);
+            }
+        }
+}
+
 /* What stands before the kernels: the same in every file of a module. */
 static void assemble(const cg_options *o, const cg_helpers *h, const cg_vectors *v, const base_str *kernels,
                      base_str *out, base_arena *arena) {
@@ -286,6 +337,7 @@ static void assemble(const cg_options *o, const cg_helpers *h, const cg_vectors 
     cg_text vw = {.out = vectors};
     cg_emit_vectors(&vw, v, &all, arena); /* may need scalar functions too */
     cg_emit_helpers(&(cg_text){.out = helpers}, &all);
+    keep_long_functions_apart(base_str_text(kernels), helpers, vectors, arena);
     bool complex = uses_complex(kernels) || uses_complex(helpers) || uses_complex(vectors);
     file_banner(o, &w, arena);
     cg_raw(&w, prelude);

@@ -185,6 +185,18 @@ sys.exit(status)
             subprocess.run(["gcc", *language, "-Wall", "-Wextra", "-Wconversion", "-Werror", "-fsyntax-only", "clean.c"],
                            cwd=self.dir, check=True)
 
+    def test_functions_called_often_stay_apart(self):
+        chain = "".join(f"    let a{i + 1} = sin(a{i}) + exp(-a{i})\n" for i in range(20))
+        self.write("c.tg", f"kernel k(src x: f64, dst y: f32) -> (a: f64, b: f32) {{\n    let a0 = src.x\n{chain}"
+                           "    return (a = reduce sum(a20), b = cos(dst.y))\n}\n")
+        self.ok(TIGAC, "c.tg", "--emit=c", "-o", "c.c")
+        with open(os.path.join(self.dir, "c.c")) as f:
+            text = f.read()
+        for name in ("sin_f64(", "exp_f64(", "sin_f64x16_part(", "exp_f64x16_part("):
+            self.assertRegex(text, rf"(?m)^TIGA_APART \w+ tiga_{re.escape(name)}")
+        self.assertRegex(text, r"(?m)^TIGA_FN float tiga_cos_f32\(")
+        self.is_clean("c.tg")
+
     def test_sizes_of_first_axes_only(self):
         self.write("d.tg", "kernel k[D, F](node x: f64[D], param V: f64[D, F], param W: f64[D + F, F]) -> f64[F] {\n"
                            "    return concat(dst.x, reduce max(src.x @ V, empty = 0)) @ W\n}\n")

@@ -204,6 +204,11 @@ typedef struct tiga_module_info {
 #endif
 
 #define TIGA_FN static inline
+#if defined(__GNUC__) /* where it would stand in one function many times */
+#define TIGA_APART static __attribute__((noinline, unused))
+#else
+#define TIGA_APART static
+#endif
 #define TIGA_SIZE_MUL(a, b) ((b) != 0 && (a) > INT64_MAX / (b) ? INT64_MAX : (a) * (b))
 /* What only calls is not worth a compiler's time: host functions, kernels as plain functions. */
 #if defined(__clang__)
