@@ -6,8 +6,6 @@
  * among so many lines at random processors lose sight of it. */
 #include "codegen/cg_c.h"
 
-#include <string.h>
-
 enum {
     MAX_FETCHES = 8,
     LINE = 64,

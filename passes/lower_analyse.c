@@ -127,7 +127,8 @@ typedef struct component_facts {
     int64_t most; /* more go into tiles */
 } component_facts;
 
-/* Of few features: what a walk computes of each head is not repeated for each of them in lanes over the heads. */
+/* A state of heads with few features: one walk computes what belongs to the heads side by side (pass fission), where tiles
+ * would be a walk for each head. */
 static bool has_heads(const lower *L, const ir_op *op) {
     bool several = false;
     for (uint32_t i = 0; op->code == IR_COMBINE && i < op->n_args / 2; i++) {
@@ -243,7 +244,7 @@ static void count_levels(lower *L, ir_id id) {
 typedef struct fold_root {
     const ir_type *shape; /* of the nest */
     ir_space space;
-    bool no_inline;   /* the nest is tiled, or belongs to a fold */
+    bool no_inline; /* the nest is tiled, or belongs to a fold */
     bool inner_score; /* shape is a score with further loops inside */
     bool *scalar_nest;
 } fold_root;
