@@ -93,6 +93,20 @@ ir_id fe_grad_member(fe_lower *l, ir_id tuple, const fe_expr *e) {
     return 0;
 }
 
+static void no_way(fe_context *c, const fe_gradient *g) {
+    base_diag *d = fe_report(c, FE_E0322, g->span, "the value does not depend on this");
+    bool earlier = ir_grad_reaches(c->module, g->f, g->wrt, g->value, false);
+    if (earlier)
+        fe_label(c, d, "only through earlier rounds; use the variable that carries it");
+    else
+        fe_label(c, d, "write missing = 0 where a gradient of 0 is meant");
+    fe_note_at(c, d, g->of, "the value is here");
+    if (earlier)
+        fe_note(c, d, "in a loop, what a round begins with is a value of its own: var v = w ... grad(loss, v)");
+    else
+        fe_note(c, d, "no gradient goes through integers, bools, conditions, argmin, argmax, count, any and all");
+}
+
 void fe_check_gradients(fe_context *c) {
     if (c->diags->n_errors)
         return;
@@ -100,9 +114,7 @@ void fe_check_gradients(fe_context *c) {
         const fe_gradient *g = &c->gradients[i];
         if (ir_func_find(c->module, g->f->name, IR_LEVEL_PROGRAM) != g->f)
             continue; /* its program was lowered again */
-        if (g->may_miss || ir_grad_reaches(c->module, g->f, g->wrt, g->value))
-            continue;
-        base_diag *d = fe_report(c, FE_E0322, g->span, "the value does not depend on this");
-        fe_note_at(c, d, g->of, "the value is here");
+        if (!g->may_miss && !ir_grad_reaches(c->module, g->f, g->wrt, g->value, true))
+            no_way(c, g);
     }
 }

@@ -380,8 +380,9 @@ bool ir_call_result(const ir_func *caller, const ir_op *call, const ir_func *cal
 /* ---- ir_reach.c: where derivatives go ---------------------------------------------------------------------------- */
 /* From operand `arg` of an operation that has one value to that value? */
 bool ir_grad_flows(const ir_func *f, const ir_op *op, uint32_t arg);
-/* From value `from` to value `to` of a program; from a parameter of a kernel or program to one of its results. */
-bool ir_grad_reaches(const ir_module *m, const ir_func *f, ir_id from, ir_id to);
+/* From value `from` to value `to` of a program; in_round: without what earlier rounds of the loops around `to` left, which
+ * is what the gradient of `to` sees.  Then from a parameter of a kernel or program to one of its results. */
+bool ir_grad_reaches(const ir_module *m, const ir_func *f, ir_id from, ir_id to, bool in_round);
 bool ir_grad_reaches_result(const ir_module *m, const ir_func *f, size_t param, size_t result);
 
 /* ---- ir_eval.c: the one evaluator of scalar operations; constant folding and the interpreters call it ------------ */

@@ -13,6 +13,7 @@ typedef struct reach {
     const ir_module *m;
     const ir_func *f;
     bool *from; /* by id: depends on the value that is asked about */
+    ir_id round_of; /* loops around this value: only what happens within one round counts; 0: none */
 } reach;
 
 static bool through_kernel(const reach *r, const ir_op *call, size_t result) {
@@ -47,9 +48,23 @@ static bool any_yielded(const reach *r, const ir_op *yield) {
     return false;
 }
 
-/* What is carried may take several rounds to reach another carried value. */
+static bool stands_in(const ir_func *f, const ir_region *region, ir_id id) {
+    for (size_t i = 0; i < region->n; i++) {
+        const ir_op *op = ir_at(f, region->ops[i]);
+        if (region->ops[i] == id || (op->region && stands_in(f, op->region, id)))
+            return true;
+    }
+    return false;
+}
+
+/* What is carried may take several rounds to reach another carried value.  Around the value itself, what a round begins
+ * with is a value of its own. */
 static bool through_repeat(reach *r, const ir_op *op) {
     const ir_op *yield = ir_yield_of(r->f, op);
+    if (r->round_of && stands_in(r->f, op->region, r->round_of)) {
+        walk(r, op->region);
+        return false;
+    }
     for (uint32_t round = 0; round < op->n_args; round++) {
         bool changed = false;
         for (uint32_t k = 1; k < op->n_args; k++) {
@@ -87,8 +102,8 @@ static void walk(reach *r, const ir_region *region) {
     }
 }
 
-bool ir_grad_reaches(const ir_module *m, const ir_func *f, ir_id from, ir_id to) {
-    reach r = {.m = m, .f = f, .from = base_alloc_zero(f->n_ops)};
+bool ir_grad_reaches(const ir_module *m, const ir_func *f, ir_id from, ir_id to, bool in_round) {
+    reach r = {.m = m, .f = f, .from = base_alloc_zero(f->n_ops), .round_of = in_round ? to : 0};
     if (!r.from)
         return true; /* what is missing then is 0 */
     r.from[from] = true;
