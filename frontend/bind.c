@@ -6,6 +6,12 @@
 
 #include <string.h>
 
+bool fe_told(fe_lower *l, fe_name *name) {
+    bool told = name->told == l->body;
+    name->told = l->body;
+    return told;
+}
+
 static bool visible(const fe_lower *l, const fe_binding *b) { return b && b->frame == l->frame; }
 
 fe_binding *fe_bind(fe_lower *l, fe_binding_kind kind, fe_name *name, base_span span, const char *what) {
@@ -14,7 +20,14 @@ fe_binding *fe_bind(fe_lower *l, fe_binding_kind kind, fe_name *name, base_span 
     fe_binding **slot = kind == FE_BIND_FIELD ? &name->field : &name->local;
     if (visible(l, *slot)) {
         base_diag *d = fe_report(l->c, FE_E0205, span, "'%s' is defined twice", name->text);
+        if (kind == FE_BIND_FIELD)
+            fe_label(l->c, d, "one array read at both ends is a node field; two arrays need two names");
+        else if ((*slot)->kind == FE_BIND_VAR)
+            fe_label(l->c, d, "a var is assigned without let: %s = ...", name->text);
+        else
+            fe_label(l->c, d, "a name means one thing in a body; choose another");
         fe_note_at(l->c, d, (*slot)->span, "the first is here");
+        b->twice = true;
     }
     b->outer = *slot;
     *slot = b;
@@ -92,12 +105,15 @@ static bool graph_dim(fe_lower *l, const fe_dim *d, ir_dim *out) {
         *out = fe_graph_dim(l, b->id, k);
         return true;
     }
-    fe_label(l->c, fe_report(l->c, FE_E0206, d->span, "a graph has no dimension '%s'", d->member->text),
-             "it has dst, src and edge");
+    if (!fe_told(l, d->member))
+        fe_label(l->c, fe_report(l->c, FE_E0206, d->span, "a graph has no dimension '%s'", d->member->text),
+                 "it has dst, src and edge");
     return false;
 }
 
 static void unknown_dim(fe_lower *l, const fe_dim *d) {
+    if (fe_told(l, d->name))
+        return;
     fe_nearest near = {.wanted = d->name->text};
     for (size_t i = 0; i < l->n_binds; i++)
         if (l->binds[i]->kind == FE_BIND_DIM && visible(l, l->binds[i]))
@@ -187,8 +203,8 @@ bool fe_dtype_of(fe_lower *l, const fe_type *t, ir_dtype *out) {
     fe_nearest near = {.wanted = text};
     for (int k = 0; k < IR_DTYPE_COUNT; k++)
         fe_nearest_try(&near, ir_dtype_text((ir_dtype)k));
-    if (fe_nearest_get(&near))
-        fe_label(l->c, d, "did you mean '%s'?", fe_nearest_get(&near));
+    if (fe_word_advice(FE_WORD_TYPE, text) || fe_nearest_get(&near))
+        fe_label_word(l->c, d, FE_WORD_TYPE, &near);
     else
         fe_label(l->c, d, "%s", strcmp(text, "T") == 0 ? "only a fn is generic" : known_types(l));
     return false;

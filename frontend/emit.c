@@ -60,27 +60,52 @@ bool fe_same_dim(fe_lower *l, ir_dim a, ir_dim b) {
     return false;
 }
 
-static void mismatch(fe_lower *l, base_span span, const ir_type *a, const ir_type *b, ir_dim x, ir_dim y) {
+/* The axes of the shorter shape are the first axes of the longer one. */
+static bool is_prefix(const ir_type *a, const ir_type *b) {
+    bool same = a->rank > 0 && a->rank < b->rank;
+    for (uint32_t i = 0; same && i < a->rank; i++)
+        same = a->dim[i] == b->dim[i];
+    return same;
+}
+
+/* "reshape(..., [H, 1])" */
+static const char *reshaped(fe_lower *l, const ir_type *shorter, const ir_type *longer) {
+    const char *s = "reshape(..., [";
+    for (uint32_t i = 0; i < longer->rank; i++)
+        s = base_arena_printf(l->c->arena, "%s%s%s", s, i ? ", " : "",
+                              i < shorter->rank ? fe_dim_text(l, shorter->dim[i]) : "1");
+    return base_arena_printf(l->c->arena, "%s])", s);
+}
+
+/* place: what has the shape b; NULL: another operand */
+static void mismatch(fe_lower *l, base_span span, const ir_type *a, const ir_type *b, ir_dim x, ir_dim y,
+                     const char *place) {
     fe_context *c = l->c;
     if (l->restart)
         return;
     bool mixed = ir_dim_is_sym(x) != ir_dim_is_sym(y);
-    base_diag *d = fe_report(c, mixed ? FE_E0219 : FE_E0204, span, "shapes %s and %s do not match: %s against %s",
-                             fe_type_text(l, a), fe_type_text(l, b), fe_dim_text(l, x), fe_dim_text(l, y));
+    base_diag *d = place
+                       ? fe_report(c, mixed ? FE_E0219 : FE_E0204, span, "%s is %s, this is %s: %s against %s", place,
+                                   fe_type_text(l, b), fe_type_text(l, a), fe_dim_text(l, y), fe_dim_text(l, x))
+                       : fe_report(c, mixed ? FE_E0219 : FE_E0204, span, "shapes %s and %s do not match: %s against %s",
+                                   fe_type_text(l, a), fe_type_text(l, b), fe_dim_text(l, x), fe_dim_text(l, y));
     const char *open = fe_dim_text(l, ir_dim_is_sym(x) ? x : y);
     if (mixed && !strchr(open, '.'))
         fe_label(c, d, "%s is open; fix it with -D %s=%s, or use %s in both places", open, open,
                  fe_dim_text(l, ir_dim_is_sym(x) ? y : x), open);
+    else if (!place && (is_prefix(a, b) || is_prefix(b, a)))
+        fe_label(c, d, "shapes are lined up from the right; %s lines up",
+                 a->rank < b->rank ? reshaped(l, a, b) : reshaped(l, b, a));
     else
         fe_label(c, d, "shapes are lined up from the right");
 }
 
-static bool shapes_meet(fe_lower *l, base_span span, const ir_type *a, const ir_type *b) {
+static bool shapes_meet(fe_lower *l, base_span span, const ir_type *a, const ir_type *b, const char *place) {
     for (uint32_t i = 1; i <= a->rank && i <= b->rank; i++) {
         ir_dim x = a->dim[a->rank - i], y = b->dim[b->rank - i];
         if (x == 1 || y == 1 || fe_same_dim(l, x, y))
             continue;
-        mismatch(l, span, a, b, x, y);
+        mismatch(l, span, a, b, x, y, place);
         return false;
     }
     return true;
@@ -97,14 +122,16 @@ bool fe_fits(fe_lower *l, const ir_type *from, const ir_type *to) {
     return true;
 }
 
-ir_id fe_widen(fe_lower *l, base_span span, ir_id a, const ir_type *to) {
+ir_id fe_widen(fe_lower *l, base_span span, ir_id a, const ir_type *to) { return fe_widen_to(l, span, a, to, NULL); }
+
+ir_id fe_widen_to(fe_lower *l, base_span span, ir_id a, const ir_type *to, const char *place) {
     if (!a)
         return 0;
     const ir_type *from = fe_type_at(l, a);
     if (ir_type_equal(from, to))
         return a;
     if (!fe_fits(l, from, to)) {
-        if (!l->restart && shapes_meet(l, span, from, to)) /* reports a single pair of dimensions */
+        if (!l->restart && shapes_meet(l, span, from, to, place)) /* reports a single pair of dimensions */
             fe_label(l->c,
                      fe_report(l->c, FE_E0204, span, "a value of shape %s does not fit into %s", fe_type_text(l, from),
                                fe_type_text(l, to)),
@@ -121,7 +148,7 @@ ir_id fe_elementwise(fe_lower *l, base_span span, ir_opcode code, const ir_id *a
     ir_type type = *fe_type_at(l, args[0]);
     for (size_t i = 1; i < n; i++) {
         const ir_type *t = fe_type_at(l, args[i]);
-        if (!shapes_meet(l, span, &type, t) || !ir_broadcast(&type, t, &type))
+        if (!shapes_meet(l, span, &type, t, NULL) || !ir_broadcast(&type, t, &type))
             return 0;
         type.space = type.space > t->space ? type.space : t->space;
     }

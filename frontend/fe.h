@@ -41,6 +41,7 @@ typedef struct fe_name {
     fe_decl *decl;       /* kernel, program, fn or reducer of this name */
     fe_binding *local;   /* valid while local->frame is the current frame */
     fe_binding *field;   /* field of the current kernel */
+    uint64_t told;       /* the body in which it was reported as unknown: once is enough */
 } fe_name;
 
 typedef struct fe_token {
@@ -239,6 +240,7 @@ typedef struct fe_context {
     fe_define *defines;
     size_t n_defines;
     ir_module *module;
+    uint64_t n_bodies; /* heads and bodies looked at so far; see fe_name.told */
     size_t work; /* expressions and operations lowered so far: functions that call functions can multiply */
     bool exhausted; /* FE_MAX_WORK was reported */
     base_diag silent; /* where reports go after FE_MAX_ERRORS */
@@ -258,6 +260,18 @@ typedef struct fe_nearest {
 } fe_nearest;
 void fe_nearest_try(fe_nearest *s, const char *candidate);
 const char *fe_nearest_get(const fe_nearest *s);
+/* What to write instead of a word that belongs to another language or library; NULL: nothing is known of it. */
+typedef enum fe_word_at {
+    FE_WORD_FUNC,
+    FE_WORD_REDUCER,
+    FE_WORD_TYPE,
+    FE_WORD_STMT,
+    FE_WORD_MEMBER,
+    FE_WORD_NAME
+} fe_word_at;
+const char *fe_word_advice(fe_word_at where, const char *word);
+/* The advice, or what is near as a question, or nothing. */
+void fe_label_word(fe_context *c, base_diag *d, fe_word_at where, const fe_nearest *near);
 
 /* ---- lex.c, parse.c, parse_expr.c -------------------------------------------------------------------------------- */
 const char *fe_tok_text(fe_tok_kind k);
@@ -269,6 +283,7 @@ typedef struct fe_parser {
     size_t at;
     unsigned depth; /* of expressions */
     unsigned brackets; /* ( and [ that are open, to find the end of a broken statement */
+    const fe_decl *decl; /* being read */
     bool panic; /* an error was reported; everything returns to the statement, which skips on */
 } fe_parser;
 const fe_token *fe_peek(const fe_parser *p, size_t ahead);
@@ -276,6 +291,8 @@ const fe_token *fe_next(fe_parser *p); /* takes one */
 bool fe_at(const fe_parser *p, fe_tok_kind k);
 bool fe_take(fe_parser *p, fe_tok_kind k);
 bool fe_expect(fe_parser *p, fe_tok_kind k, const char *what); /* what: where it was expected; may be NULL */
+/* The bracket that ends what began at `open`. */
+void fe_expect_close(fe_parser *p, fe_tok_kind k, base_span open, const char *what);
 base_diag *fe_fail(fe_parser *p, fe_error_id id, base_span span, const char *fmt, ...) BASE_PRINTF(4, 5);
 fe_name *fe_expect_name(fe_parser *p, const char *what, base_span *span);
 void fe_parse_dims(fe_parser *p, fe_type *t); /* after the opening bracket, to the closing one */
@@ -351,6 +368,8 @@ struct fe_binding {
     uint32_t frame;
     bool used;
     bool carried; /* VAR: already in the list of the repeat being looked at */
+    bool twice; /* FIELD: of two of one name, which was reported */
+    fe_lit lit; /* VALUE, VAR: its first value was made of literals only, so nothing but they said its type */
     ir_id id; /* VALUE, VAR; 0: broken. GRAPH: which graph, from 0 */
     uint32_t index; /* GRAPH, FIELD: of the parameter */
     ir_dim dim; /* DIM */
@@ -378,7 +397,9 @@ typedef struct fe_lower {
     ir_builder b;
     fe_decl *decl;
     bool program;
+    bool returned; /* a return in a block was seen */
     bool full; /* FE_MAX_OPS was reported */
+    uint64_t body; /* fe_context.n_bodies of this one */
     fe_binding **binds;
     size_t n_binds, cap_binds;
     fe_target target;
@@ -416,6 +437,8 @@ void fe_lower_if(fe_lower *l, const fe_stmt *s);
 
 /* bind.c: names, dimensions and types of one function */
 fe_binding *fe_bind(fe_lower *l, fe_binding_kind kind, fe_name *name, base_span span, const char *what);
+/* Was this unknown name reported before in this body?  From now on it was. */
+bool fe_told(fe_lower *l, fe_name *name);
 fe_binding *fe_lookup(fe_lower *l, fe_name *name); /* marks it as used; NULL when there is none */
 void fe_close_block(fe_lower *l, size_t mark); /* warns about unused names bound since */
 void fe_hide_block(fe_lower *l, size_t mark); /* the same in silence */
@@ -444,6 +467,8 @@ ir_id fe_settle(fe_lower *l, base_span span, ir_dtype place, ir_id a);
 ir_id fe_fold(fe_lower *l, base_span span, ir_kind k, ir_id a, int64_t axes);
 /* To exactly this type: same dtype required of the caller, shape and space are repeated. False after reporting. */
 bool fe_fits(fe_lower *l, const ir_type *from, const ir_type *to); /* by broadcast, without reporting */
+/* The same for a place with a name: "result 'out'". */
+ir_id fe_widen_to(fe_lower *l, base_span span, ir_id a, const ir_type *to, const char *place);
 ir_id fe_widen(fe_lower *l, base_span span, ir_id a, const ir_type *to);
 /* Equal; or rows or sources of graphs in a program: then it starts again with the two made one, and this says false. */
 bool fe_same_dim(fe_lower *l, ir_dim a, ir_dim b);

@@ -153,6 +153,10 @@ static void lex_bad(lexer *x) {
         d = fe_report(x->c, FE_E0101, span, "byte 0x%02x is not part of the language", ch);
     if (ch == '&' || ch == '|' || ch == '!')
         fe_label(x->c, d, "logic is written with 'and', 'or', 'not'");
+    else if (ch == '?')
+        fe_label(x->c, d, "select(condition, a, b) chooses between two values");
+    else if (ch == '"' || ch == '\'')
+        fe_label(x->c, d, "there are no strings");
 }
 
 static void skip_space(lexer *x) {

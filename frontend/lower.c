@@ -76,7 +76,7 @@ static void bind_fields(fe_lower *l, fe_decl *d) {
 }
 
 static fe_lower start(fe_context *c, fe_decl *d, ir_func *f) {
-    fe_lower l = {.c = c, .decl = d, .program = d->kind == FE_TOK_PROGRAM};
+    fe_lower l = {.c = c, .decl = d, .program = d->kind == FE_TOK_PROGRAM, .body = ++c->n_bodies};
     l.b = (ir_builder){.m = c->module, .f = f, .r = &f->body};
     return l;
 }
@@ -128,7 +128,11 @@ static void edge_in_row(fe_lower *l, const fe_expr *e, ir_id id, const ir_param 
     const char *what = names_edge(e) ? base_arena_printf(c->arena, "'%s'", e->name->text) : "this";
     base_diag *d =
         fe_report(c, FE_E0207, e->span, "%s is a value per edge; a row kernel returns one value per destination", what);
-    fe_label(c, d, "reduce it, or declare the result '-> edge %s'", fe_type_text(l, &r->type));
+    if (e->kind == FE_EXPR_CALL && fe_reducer_find(e->name->text))
+        fe_label(c, d, "%s folds the features of one edge; over the edges of a row: reduce %s(...)", e->name->text,
+                 e->name->text);
+    else
+        fe_label(c, d, "reduce it, or declare the result '-> edge %s'", fe_type_text(l, &r->type));
     ir_id origin = edge_origin(l, id);
     if (!origin)
         return;
@@ -152,7 +156,7 @@ static ir_id one_result(fe_lower *l, const fe_expr *e, const ir_param *r) {
         edge_in_row(l, e, id, r);
         return 0;
     }
-    return fe_widen(l, e->span, id, &r->type);
+    return fe_widen_to(l, e->span, id, &r->type, base_arena_printf(l->c->arena, "result '%s'", r->name));
 }
 
 static const fe_expr *returned(fe_lower *l, const fe_stmt *s, const ir_param *r, bool complain) {
@@ -227,16 +231,18 @@ static void bind_names(fe_lower *l, const fe_stmt *s, ir_id id) {
 
 static void lower_let(fe_lower *l, const fe_stmt *s) {
     bool var = s->kind == FE_STMT_VAR;
-    if (var && !l->program) {
+    if (var && !l->program)
         fe_label(l->c, fe_report(l->c, FE_E0222, s->span, "a kernel has no variables"), "write let");
-        return;
-    }
     ir_id id = var ? fe_lower_value(l, s->value, IR_NONE) : fe_lower_expr(l, s->value, IR_NONE);
     if (s->n_names) {
         bind_names(l, s, id);
         return;
     }
-    fe_bind(l, var ? FE_BIND_VAR : FE_BIND_VALUE, s->name, s->name_span, var ? "variable" : "value")->id = id;
+    fe_binding *b = fe_bind(l, var ? FE_BIND_VAR : FE_BIND_VALUE, s->name, s->name_span, var ? "variable" : "value");
+    const fe_expr *v = s->value;
+    bool filled = v->kind == FE_EXPR_CALL && v->n_args && strcmp(v->name->text, "fill") == 0;
+    b->id = id;
+    b->lit = filled ? v->args[0].value->lit : v->lit;
 }
 
 static void not_assignable(fe_lower *l, const fe_stmt *s, const fe_binding *b) {
@@ -244,8 +250,14 @@ static void not_assignable(fe_lower *l, const fe_stmt *s, const fe_binding *b) {
     base_diag *d;
     if (b) {
         d = fe_report(l->c, FE_E0305, s->name_span, "'%s' cannot be assigned", s->name->text);
-        fe_label(l->c, d, l->program ? "only a var can" : "a kernel has no variables");
-        fe_note_at(l->c, d, b->span, "it is a %s", b->what[0] == '(' ? b->what + 1 : b->what);
+        const char *what = b->what[0] == '(' ? b->what + 1 : b->what;
+        if (!l->program)
+            fe_label(l->c, d, "a kernel has no variables; give the new value a name of its own with let");
+        else if (b->kind == FE_BIND_VALUE && strcmp(what, "value") == 0)
+            fe_label(l->c, d, "only a var can; write var where it is made");
+        else
+            fe_label(l->c, d, "only a var can; make one before this: var y = %s", s->name->text);
+        fe_note_at(l->c, d, b->span, "it is a %s", what);
         return;
     }
     for (size_t i = 0; i < l->n_binds; i++)
@@ -284,10 +296,13 @@ static void lower_assign(fe_lower *l, const fe_stmt *s) {
                              fe_type_text(l, was), fe_type_text(l, is));
     if (was->dtype == is->dtype)
         fe_label(l->c, d, "give it this shape at the start, with fill");
+    else if (b->lit == FE_LIT_INT && is->dtype == IR_F32)
+        fe_label(l->c, d, "it begins as a whole number; let it begin with a point, 0.0");
     else
         fe_label(l->c, d, "cast it, %s(...), or let '%s' start as %s(...)", ir_dtype_text(was->dtype), s->name->text,
                  ir_dtype_text(is->dtype));
     fe_note_at(l->c, d, b->span, "'%s' was made here", s->name->text);
+    b->id = 0; /* said once */
 }
 
 static void lower_stmt(fe_lower *l, const fe_stmt *s, bool top) {
@@ -309,11 +324,19 @@ static void lower_stmt(fe_lower *l, const fe_stmt *s, bool top) {
     case FE_STMT_RETURN:
         if (top)
             lower_return(l, s);
-        else
+        else if (!l->returned)
             fe_label(l->c, fe_report(l->c, FE_E0107, s->span, "return inside a block"),
-                     "a body returns once, at its end");
+                     "a body returns once, at its end; let the blocks assign a var and return that");
+        l->returned = true;
         return;
     }
+}
+
+static bool has_return(const fe_block *b) {
+    bool any = false;
+    for (size_t i = 0; i < b->n && !any; i++)
+        any = b->items[i]->kind == FE_STMT_RETURN || has_return(&b->items[i]->body) || has_return(&b->items[i]->other);
+    return any;
 }
 
 static void lower_block(fe_lower *l, const fe_block *b, bool top) {
@@ -327,7 +350,7 @@ static void lower_block(fe_lower *l, const fe_block *b, bool top) {
         lower_stmt(l, b->items[i], top);
         done = top && b->items[i]->kind == FE_STMT_RETURN;
     }
-    if (top && !done)
+    if (top && !done && !has_return(b)) /* one in a block was reported, or stands in a block that was */
         fe_label(l->c, fe_report(l->c, FE_E0106, b->end, "'%s' ends without return", l->decl->name->text),
                  "return a value before this");
 }

@@ -278,6 +278,8 @@ static ir_id unknown_function(fe_lower *l, const fe_expr *e) {
         fe_report(l->c, FE_E0812, e->name_span, "%s is not supported yet", text);
         return 0;
     }
+    if (fe_told(l, e->name))
+        return 0;
     base_diag *d = fe_report(l->c, FE_E0202, e->name_span, "unknown function '%s'", text);
     if (fe_reducer_find(text) || strcmp(text, "var") == 0 || strcmp(text, "std") == 0) {
         fe_label(l->c, d, "a reducer over edges is written: reduce %s(...)", text);
@@ -288,8 +290,7 @@ static ir_id unknown_function(fe_lower *l, const fe_expr *e) {
         fe_nearest_try(&near, l->c->decls[i]->name->text);
     for (size_t i = 0; fe_func_at(i); i++)
         fe_nearest_try(&near, fe_func_at(i)->text);
-    if (fe_nearest_get(&near))
-        fe_label(l->c, d, "did you mean '%s'?", fe_nearest_get(&near));
+    fe_label_word(l->c, d, FE_WORD_FUNC, &near);
     return 0;
 }
 

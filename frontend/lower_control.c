@@ -119,7 +119,7 @@ void fe_lower_loop(fe_lower *l, const fe_stmt *s) {
     fe_put(l, s->span, IR_YIELD, (ir_type){.dtype = IR_NONE}, last, v.n);
     l->b.r = outer;
     for (size_t i = 0; i < v.n; i++)
-        v.items[i]->id = get_member(l, s, loop, i, fe_type_at(l, ids[i + 1]));
+        v.items[i]->id = last[i] ? get_member(l, s, loop, i, fe_type_at(l, ids[i + 1])) : 0;
 }
 
 /* ---- if ---------------------------------------------------------------------------------------------------------- */

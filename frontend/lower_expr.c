@@ -127,9 +127,29 @@ static ir_dtype literal_type(fe_lower *l, const fe_expr *e, ir_dtype want) {
 }
 
 /* ---- several operands of one dtype ------------------------------------------------------------------------------- */
+/* `var s = 0` is an i64 and `1.0` an f32 only because nothing stood beside the literal. */
+static const fe_binding *by_literal(fe_lower *l, const fe_expr *e) {
+    fe_binding *b = e->kind == FE_EXPR_NAME ? e->name->local : NULL;
+    return b && b->frame == l->frame && b->lit != FE_LIT_NO ? b : NULL;
+}
+
+static bool label_by_literal(fe_lower *l, base_diag *d, const fe_expr *e, ir_dtype have, ir_dtype wanted) {
+    const fe_binding *b = by_literal(l, e);
+    if (!b || !ir_dtype_is_float(wanted) || ir_dtype_is_half(wanted))
+        return false;
+    fe_label(l->c, d, "'%s' is %s because it begins as a literal; let it begin as %s", b->name->text,
+             ir_dtype_text(have),
+             have == IR_I64 && wanted == IR_F32 ? "0.0, with a point"
+                                                : base_arena_printf(l->c->arena, "%s(...)", ir_dtype_text(wanted)));
+    fe_note_at(l->c, d, b->span, "it begins here");
+    return true;
+}
+
 static void mixed(fe_lower *l, const fe_expr *a, ir_dtype s, const fe_expr *b, ir_dtype t) {
     const char *x = ir_dtype_text(s), *y = ir_dtype_text(t);
     base_diag *d = fe_report(l->c, FE_E0203, b->span, "%s and %s do not mix", x, y);
+    if (label_by_literal(l, d, a, s, t) || label_by_literal(l, d, b, t, s))
+        return;
     if (ir_dtype_is_complex(s) == ir_dtype_is_complex(t))
         fe_label(l->c, d, "is %s; cast one side, %s(...) or %s(...)", y, x, y);
     else
@@ -180,7 +200,41 @@ static bool is_half_a_state(const fe_lower *l, const char *name) {
     return false;
 }
 
+/* The statement that makes this name, wherever it stands in the body. */
+static const fe_stmt *maker(const fe_block *b, const fe_name *name, base_span *at) {
+    for (size_t i = 0; i < b->n; i++) {
+        const fe_stmt *s = b->items[i], *inner = maker(&s->body, name, at);
+        if (!inner)
+            inner = maker(&s->other, name, at);
+        if (inner)
+            return inner;
+        for (size_t k = 0; k < s->n_names; k++)
+            if (s->names[k].name == name)
+                return *at = s->names[k].span, s;
+        if (s->name == name && s->kind != FE_STMT_ASSIGN)
+            return *at = s->name_span, s;
+    }
+    return NULL;
+}
+
+static bool label_maker(fe_lower *l, base_diag *d, const fe_expr *e) {
+    base_span at = {0};
+    const fe_stmt *s = l->decl && !l->in_fn ? maker(&l->decl->body, e->name, &at) : NULL;
+    if (!s)
+        return false;
+    bool inside = s->value && s->value->span.begin <= e->span.begin && e->span.end <= s->value->span.end;
+    fe_label(l->c, d, "%s",
+             inside ? "is only known after its own statement"
+             : at.begin > e->span.begin
+                 ? "is made further down; its statement has to stand before this"
+                 : "ended with the block that made it; make a var before the block and assign it there");
+    fe_note_at(l->c, d, at, "'%s' is made here", e->name->text);
+    return true;
+}
+
 static void unknown_name(fe_lower *l, const fe_expr *e) {
+    if (fe_told(l, e->name))
+        return;
     fe_nearest near = {.wanted = e->name->text};
     for (size_t i = 0; i < l->n_binds; i++)
         if (l->binds[i]->frame == l->frame && l->binds[i]->kind != FE_BIND_FIELD)
@@ -190,8 +244,8 @@ static void unknown_name(fe_lower *l, const fe_expr *e) {
         fe_label(l->c, d, "write a.%s or b.%s", e->name->text, e->name->text);
     else if (e->name->decl || fe_func_find(e->name->text))
         fe_label(l->c, d, "is a function; call it: %s(...)", e->name->text);
-    else if (fe_nearest_get(&near))
-        fe_label(l->c, d, "did you mean '%s'?", fe_nearest_get(&near));
+    else if (!label_maker(l, d, e))
+        fe_label_word(l->c, d, FE_WORD_NAME, &near);
 }
 
 static ir_id lower_name(fe_lower *l, const fe_expr *e) {
@@ -255,6 +309,8 @@ static const fe_binding *find_field(fe_lower *l, const fe_expr *e) {
         return NULL;
     }
     f->used = true;
+    if (f->twice)
+        return NULL;
     bool ends = e->op == FE_TOK_SRC || e->op == FE_TOK_DST;
     if (f->role == FE_TOK_PARAM)
         fe_label(l->c, fe_report(l->c, FE_E0212, e->span, "'%s' is a param, the same for all rows and edges", name),
@@ -265,7 +321,9 @@ static const fe_binding *find_field(fe_lower *l, const fe_expr *e) {
                  "write src.%s or dst.%s", name, name);
     else if (f->role != FE_TOK_NODE && f->role != e->op)
         fe_label(l->c, fe_report(l->c, FE_E0212, e->span, "'%s' is a field of role %s", name, fe_tok_text(f->role)),
-                 "write %s.%s", fe_tok_text(f->role), name);
+                 ends && f->role != FE_TOK_EDGE ? "write %s.%s, or make it a node field, which is read at both ends"
+                                                : "write %s.%s",
+                 fe_tok_text(f->role), name);
     else
         return f;
     return NULL;
@@ -317,9 +375,41 @@ static ir_id state_member(fe_lower *l, const fe_expr *e, const fe_binding *s) {
     return 0;
 }
 
+/* `scr.x` in a kernel that has a field x */
+static bool unknown_role(fe_lower *l, const fe_expr *e) {
+    fe_binding *f = e->name->field;
+    if (l->program || !f || f->frame != l->frame || e->a->name->field)
+        return false;
+    if (fe_told(l, e->a->name))
+        return true;
+    const char *role = f->role == FE_TOK_NODE ? "src or dst" : fe_tok_text(f->role);
+    base_diag *d = fe_report(l->c, FE_E0201, e->a->span, "unknown name '%s'", e->a->name->text);
+    if (f->role == FE_TOK_PARAM)
+        fe_label(l->c, d, "'%s' is a param: write it bare", e->name->text);
+    else
+        fe_label(l->c, d, "'%s' is a field of role %s: write %s.%s", e->name->text, fe_tok_text(f->role), role,
+                 e->name->text);
+    f->used = true;
+    return true;
+}
+
+/* "total or n" */
+static const char *result_names(fe_lower *l, const ir_func *f) {
+    const char *text = "";
+    for (size_t i = 0; i < f->n_results; i++)
+        text = base_arena_printf(l->c->arena, "%s%s%s", text,
+                                 i == 0                  ? ""
+                                 : i + 1 == f->n_results ? " or "
+                                                         : ", ",
+                                 f->results[i].name);
+    return text;
+}
+
 static ir_id lower_member(fe_lower *l, const fe_expr *e) {
     if (e->a->kind == FE_EXPR_NAME) {
         const fe_binding *g = fe_lookup(l, e->a->name);
+        if (!g && unknown_role(l, e))
+            return 0;
         if (g && g->kind == FE_BIND_GRAPH)
             return graph_member(l, e, g);
         if (g && g->kind == FE_BIND_STATE)
@@ -329,8 +419,9 @@ static ir_id lower_member(fe_lower *l, const fe_expr *e) {
     if (!tuple)
         return 0;
     if (fe_type_at(l, tuple)->dtype != IR_TUPLE) {
-        fe_label(l->c, fe_report(l->c, FE_E0309, e->name_span, "this value has no member '%s'", e->name->text), "is %s",
-                 fe_type_text(l, fe_type_at(l, tuple)));
+        base_diag *d = fe_report(l->c, FE_E0309, e->name_span, "this value has no member '%s'", e->name->text);
+        const char *advice = fe_word_advice(FE_WORD_MEMBER, e->name->text);
+        fe_label(l->c, d, "is %s%s%s", fe_type_text(l, fe_type_at(l, tuple)), advice ? "; " : "", advice ? advice : "");
         return 0;
     }
     if (ir_at(l->b.f, tuple)->code == IR_GRAD)
@@ -347,6 +438,8 @@ static ir_id lower_member(fe_lower *l, const fe_expr *e) {
                              callee->name->text, e->name->text);
     if (fe_nearest_get(&near))
         fe_label(l->c, d, "did you mean '%s'?", fe_nearest_get(&near));
+    else
+        fe_label(l->c, d, "it has %s", result_names(l, f));
     return 0;
 }
 
@@ -546,9 +639,15 @@ ir_id fe_lower_value(fe_lower *l, const fe_expr *e, ir_dtype want) {
     ir_id id = fe_lower_expr(l, e, want);
     if (!id || fe_type_at(l, id)->dtype != IR_TUPLE)
         return id;
-    fe_label(l->c,
-             fe_report(l->c, FE_E0309, e->span, "this %s has several results",
-                       ir_at(l->b.f, id)->code == IR_GRAD ? "grad" : fe_tok_text(fe_callee_of(l, id)->kind)),
-             "take one of them: name it, then name.result");
+    bool grad = ir_at(l->b.f, id)->code == IR_GRAD;
+    base_diag *d = fe_report(l->c, FE_E0309, e->span, "this %s has several results",
+                             grad ? "grad" : fe_tok_text(fe_callee_of(l, id)->kind));
+    if (e->kind == FE_EXPR_NAME && !grad)
+        fe_label(l->c, d, "write %s.%s", e->name->text, fe_callee_of(l, id)->func->results[0].name);
+    else if (grad)
+        fe_label(l->c, d, "name it, let d = ..., and take one of them, d.x");
+    else
+        fe_label(l->c, d, "name it, let r = ..., and take one of them, r.%s",
+                 fe_callee_of(l, id)->func->results[0].name);
     return 0;
 }

@@ -159,7 +159,7 @@ static bool check_head(fe_lower *l, fe_decl *fn) {
 /* Arguments of a type that the user may have had in mind; rank 1, 0 or 2. */
 static bool attempt(fe_context *c, fe_decl *fn, ir_dtype generic, uint32_t rank) {
     ir_module *scratch = ir_module_new(c->arena, "", NULL);
-    fe_lower l = {.c = c, .n_frames = 0};
+    fe_lower l = {.c = c, .n_frames = 0, .body = ++c->n_bodies};
     l.b = (ir_builder){.m = scratch, .f = ir_func_new(scratch, fn->name->text, IR_LEVEL_KERNEL)};
     l.b.r = &l.b.f->body;
     l.decl = fn;

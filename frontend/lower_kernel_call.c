@@ -56,9 +56,18 @@ static void unknown_field(call *k, const fe_arg *a) {
         fe_label(k->l->c, d, "did you mean '%s'?", fe_nearest_get(&near));
 }
 
+/* "gcn(g, x = ..., w = ...)" */
+static const char *usage(const call *k) {
+    base_arena *a = k->l->c->arena;
+    const char *text = base_arena_printf(a, "%s(%s", k->callee->name, k->e->args[0].value->name->text);
+    for (size_t i = 0; i < k->callee->n_params; i++)
+        text = base_arena_printf(a, "%s, %s = ...", text, k->callee->params[i].name);
+    return base_arena_printf(a, "%s)", text);
+}
+
 static bool match_fields(call *k) {
     fe_context *c = k->l->c;
-    bool ok = true;
+    bool ok = true, by_position = false;
     for (size_t i = 1; i < k->e->n_args; i++) {
         const fe_arg *a = &k->e->args[i];
         size_t at = a->name ? field_named(k, a->name->text) : SIZE_MAX;
@@ -67,8 +76,10 @@ static bool match_fields(call *k) {
             continue;
         }
         ok = false;
+        if (!a->name && !by_position)
+            fe_label(c, fe_report(c, FE_E0302, a->value->span, "fields are passed by name"), "write %s", usage(k));
         if (!a->name)
-            fe_label(c, fe_report(c, FE_E0302, a->value->span, "fields are passed by name"), "write name = ...");
+            by_position = true;
         else if (at == SIZE_MAX)
             unknown_field(k, a);
         else

@@ -15,6 +15,7 @@ typedef struct call {
     fe_decl *callee;
     const fe_expr **given; /* by parameter */
     const fe_binding **graphs; /* by parameter: the caller's */
+    bool by_position; /* was reported */
     ir_id *args;
 } call;
 
@@ -71,7 +72,9 @@ static size_t match_one(call *k, const fe_arg *a, size_t *graph) {
         return SIZE_MAX;
     }
     if (!a->name && at >= k->callee->n_params) {
-        fe_label(c, fe_report(c, FE_E0313, a->value->span, "parameters are passed by name"), "write %s", usage(k));
+        if (!k->by_position)
+            fe_label(c, fe_report(c, FE_E0313, a->value->span, "parameters are passed by name"), "write %s", usage(k));
+        k->by_position = true;
         return SIZE_MAX;
     }
     if (k->given[at]) {

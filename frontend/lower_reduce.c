@@ -15,8 +15,7 @@ static const fe_reducer *find(fe_lower *l, const fe_expr *e) {
     for (size_t i = 0; i < l->c->n_decls; i++)
         if (l->c->decls[i]->kind == FE_TOK_REDUCER)
             fe_nearest_try(&near, l->c->decls[i]->name->text);
-    if (fe_nearest_get(&near))
-        fe_label(l->c, d, "did you mean '%s'?", fe_nearest_get(&near));
+    fe_label_word(l->c, d, FE_WORD_REDUCER, &near);
     return NULL;
 }
 

@@ -345,7 +345,7 @@ static bool check_head(fe_lower *l, const fe_decl *d) {
 
 void fe_check_reducer(fe_context *c, fe_decl *d) {
     ir_module *scratch = ir_module_new(c->arena, "", NULL), *kept = c->module;
-    fe_lower l = {.c = c, .decl = d, .frame = 1, .n_frames = 1};
+    fe_lower l = {.c = c, .decl = d, .frame = 1, .n_frames = 1, .body = ++c->n_bodies};
     l.b = (ir_builder){.m = scratch, .f = ir_func_new(scratch, d->name->text, IR_LEVEL_KERNEL)};
     l.b.r = &l.b.f->body;
     if (d->bad || !check_head(&l, d)) {

@@ -464,12 +464,18 @@ ir_id fe_lower_shape_call(fe_lower *l, const fe_expr *e, const fe_func *f, ir_dt
 }
 
 /* ---- a @ b ------------------------------------------------------------------------------------------------------- */
+/* The matrix has the wanted axis behind. */
+static bool is_turned(fe_lower *l, const ir_id *x) {
+    const ir_type *a = fe_type_at(l, x[0]), *b = fe_type_at(l, x[1]);
+    return a->rank && b->rank == 2 && a->dim[a->rank - 1] == b->dim[1] && b->dim[0] != b->dim[1];
+}
+
 static ir_id cannot_multiply(fe_lower *l, const fe_expr *e, const ir_id *x, const char *label) {
     if (!l->restart)
         fe_label(l->c,
                  fe_report(l->c, FE_E0204, e->name_span, "no matrix product of %s and %s",
                            fe_type_text(l, fe_type_at(l, x[0])), fe_type_text(l, fe_type_at(l, x[1]))),
-                 "%s", label);
+                 "%s%s", label, is_turned(l, x) ? "; transpose(...) turns the right one" : "");
     return 0;
 }
 

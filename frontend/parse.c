@@ -73,6 +73,38 @@ bool fe_expect(fe_parser *p, fe_tok_kind k, const char *what) {
     return false;
 }
 
+/* Behind the token before, where something is missing at the end of a line. */
+static base_span behind(const fe_parser *p) {
+    uint32_t end = p->at ? p->c->tokens[p->at - 1].span.end : 0;
+    return (base_span){end, end + 1};
+}
+
+/* `a // b` is not a quotient. */
+static bool comment_follows(const fe_parser *p) {
+    const char *s = p->c->source + behind(p).begin;
+    while (*s == ' ' || *s == '\t')
+        s++;
+    return s[0] == '/' && s[1] == '/';
+}
+
+void fe_expect_close(fe_parser *p, fe_tok_kind k, base_span open, const char *what) {
+    const fe_token *t = fe_peek(p, 0);
+    if (p->panic || t->kind == k || t->kind == FE_TOK_BAD) {
+        fe_expect(p, k, what);
+        return;
+    }
+    base_diag *d = fe_fail(p, FE_E0102, t->newline ? behind(p) : t->span, "expected '%s' %s, found %s", fe_tok_text(k),
+                           what, t->newline && t->kind != FE_TOK_EOF ? "the end of the line" : found(p));
+    if (t->kind == FE_TOK_ASSIGN)
+        fe_label(p->c, d, "equality is '=='");
+    else if (t->kind == FE_TOK_LPAREN)
+        fe_label(p->c, d, "a function stands before its arguments: sum(x), not x.sum()");
+    else if (t->newline && comment_follows(p))
+        fe_label(p->c, d, "// begins a comment; integers are divided by div(a, b)");
+    if (t->newline)
+        fe_note_at(p->c, d, open, "the bracket is opened here");
+}
+
 fe_name *fe_expect_name(fe_parser *p, const char *what, base_span *span) {
     const fe_token *t = fe_peek(p, 0);
     if (p->panic)
@@ -217,6 +249,23 @@ static void parse_symbols(fe_parser *p, fe_decl *d) {
 
 static bool is_role(fe_tok_kind k) { return k >= FE_TOK_SRC && k <= FE_TOK_PARAM; }
 
+static bool is_dtype(const fe_name *name) {
+    ir_dtype t;
+    return ir_dtype_from_text(name->text, strlen(name->text), &t);
+}
+
+/* A name without ':' and a type. */
+static void no_type(fe_parser *p, const fe_decl *d, const fe_param *q) {
+    const fe_token *t = fe_peek(p, 0);
+    const char *role = d->kind == FE_TOK_KERNEL ? base_arena_printf(p->c->arena, "%s ", fe_tok_text(q->role)) : "";
+    base_diag *e = fe_fail(p, FE_E0102, t->span, "expected ':' and the type, found %s", found(p));
+    if (is_dtype(q->name) && t->kind == FE_TOK_NAME)
+        fe_label(p->c, e, "the name comes first: %s%s: %s", role, t->name->text, q->name->text);
+    else
+        fe_label(p->c, e, "write %s%s: %s", role, q->name->text,
+                 d->kind == FE_TOK_FN ? "T, any one type, or f32" : "f32 or f32[F]");
+}
+
 static void parse_param(fe_parser *p, fe_decl *d) {
     fe_param q = {.role = FE_TOK_PARAM};
     const fe_token *t = fe_peek(p, 0);
@@ -224,8 +273,15 @@ static void parse_param(fe_parser *p, fe_decl *d) {
         if (is_role(t->kind)) {
             q.role = fe_next(p)->kind;
         } else if (t->kind == FE_TOK_NAME) {
+            const fe_token *next = fe_peek(p, 1);
             base_diag *e = fe_fail(p, FE_E0109, t->span, "a field begins with its role");
-            fe_label(p->c, e, "write src, dst, node, edge or param before '%s'", t->name->text);
+            if (is_dtype(t->name) && next->kind == FE_TOK_NAME)
+                fe_label(p->c, e, "write src %s: %s (or dst, node, edge, param)", next->name->text, t->name->text);
+            else if (next->kind == FE_TOK_COLON && fe_peek(p, 2)->kind == FE_TOK_NAME &&
+                     strcmp(fe_peek(p, 2)->name->text, "graph") == 0)
+                fe_label(p->c, e, "leave '%s' out: a kernel works on the graph that it is called with", t->name->text);
+            else
+                fe_label(p->c, e, "write src, dst, node, edge or param before '%s'", t->name->text);
             return;
         }
     } else if (is_role(t->kind)) {
@@ -235,6 +291,8 @@ static void parse_param(fe_parser *p, fe_decl *d) {
     }
     q.name =
         fe_expect_name(p, d->kind == FE_TOK_KERNEL && is_role(t->kind) ? "the field's name" : "a parameter", &q.span);
+    if (q.name && !fe_at(p, FE_TOK_COLON) && !fe_at(p, FE_TOK_BAD))
+        no_type(p, d, &q);
     if (!q.name || !fe_expect(p, FE_TOK_COLON, "and the type"))
         return;
     const fe_token *type = fe_peek(p, 0);
@@ -267,6 +325,9 @@ static void parse_one_result(fe_parser *p, fe_decl *d, bool named, bool edge) {
     fe_result r = {.edge = edge, .span = fe_peek(p, 0)->span};
     if (named) {
         r.name = fe_expect_name(p, "the name of a result", &r.span);
+        if (r.name && !fe_at(p, FE_TOK_COLON))
+            fe_label(p->c, fe_fail(p, FE_E0102, r.span, "expected the name of a result and ':', found %s", found(p)),
+                     "each of several results has a name: -> (total: f32, n: i64)");
         fe_expect(p, FE_TOK_COLON, "and the type");
     }
     if (fe_take(p, FE_TOK_EDGE))
@@ -279,6 +340,11 @@ static void parse_one_result(fe_parser *p, fe_decl *d, bool named, bool edge) {
 }
 
 static void parse_results(fe_parser *p, fe_decl *d) {
+    if (!p->panic && !fe_at(p, FE_TOK_ARROW) && !fe_at(p, FE_TOK_BAD))
+        fe_label(
+            p->c,
+            fe_fail(p, FE_E0102, fe_peek(p, 0)->span, "expected '->' and the type of the result, found %s", found(p)),
+            p->decl->kind == FE_TOK_KERNEL ? "write -> f32 for one number per row" : "write -> f32, for example");
     if (!fe_expect(p, FE_TOK_ARROW, "and the type of the result"))
         return;
     bool edge = fe_take(p, FE_TOK_EDGE);
@@ -352,6 +418,46 @@ static void recover_stmt(fe_parser *p, size_t begin) {
     p->brackets = 0;
 }
 
+/* A word that was meant to be a keyword. */
+static const char *near_keyword(const char *text, fe_tok_kind from, fe_tok_kind to) {
+    fe_nearest near = {.wanted = text};
+    for (int k = (int)from; k <= (int)to; k++)
+        fe_nearest_try(&near, fe_tok_text((fe_tok_kind)k));
+    return fe_nearest_get(&near);
+}
+
+static void label_end(fe_parser *p, base_diag *d) {
+    const fe_token *t = fe_peek(p, 0), *last = p->at ? &p->c->tokens[p->at - 1] : t;
+    const char *near = t->kind == FE_TOK_NAME && last->kind == FE_TOK_NAME
+                           ? near_keyword(last->name->text, FE_TOK_REDUCE, FE_TOK_NOT)
+                           : NULL;
+    if (t->kind == FE_TOK_COMMA)
+        fe_label(p->c, d, "several results have names: return (a = ..., b = ...)");
+    else if (near)
+        fe_label(p->c, d, "did you mean '%s %s'?", near, t->name->text);
+    else if (t->kind == FE_TOK_NAME && fe_word_advice(FE_WORD_STMT, t->name->text))
+        fe_label(p->c, d, "%s", fe_word_advice(FE_WORD_STMT, t->name->text));
+}
+
+/* Where a statement should begin. */
+static void no_stmt(fe_parser *p) {
+    const fe_token *t = fe_peek(p, 0), *next = fe_peek(p, 1);
+    base_diag *d = fe_fail(p, FE_E0102, t->span, "expected a statement, found %s", found(p));
+    if (t->kind != FE_TOK_NAME)
+        return;
+    const char *name = t->name->text, *advice = fe_word_advice(FE_WORD_STMT, name),
+               *near = near_keyword(name, FE_TOK_LET, FE_TOK_ELSE);
+    bool updates = next->kind >= FE_TOK_PLUS && next->kind <= FE_TOK_SLASH && fe_peek(p, 2)->kind == FE_TOK_ASSIGN;
+    if (updates)
+        fe_label(p->c, d, "write %s = %s %s ...", name, name, fe_tok_text(next->kind));
+    else if (advice)
+        fe_label(p->c, d, "%s", advice);
+    else if (near)
+        fe_label(p->c, d, "did you mean '%s'?", near);
+    else
+        fe_label(p->c, d, "write let name = ..., or return ...");
+}
+
 void fe_end_of_stmt(fe_parser *p) {
     const fe_token *t = fe_peek(p, 0);
     if (p->panic || t->newline || t->kind == FE_TOK_RBRACE || t->kind == FE_TOK_EOF)
@@ -362,7 +468,7 @@ void fe_end_of_stmt(fe_parser *p) {
         fe_label(p->c, fe_fail(p, FE_E0102, t->span, "expected the end of the statement, found '='"),
                  "only a name can be assigned; equality is '=='");
     else
-        fe_fail(p, FE_E0102, t->span, "expected the end of the statement, found %s", found(p));
+        label_end(p, fe_fail(p, FE_E0102, t->span, "expected the end of the statement, found %s", found(p)));
 }
 
 static void parse_block(fe_parser *p, fe_block *b, unsigned depth);
@@ -459,6 +565,9 @@ static fe_stmt *parse_stmt(fe_parser *p, unsigned depth) {
             parse_names(p, s);
         else
             s->name = fe_expect_name(p, "a name", &s->name_span);
+        if (s->name && fe_at(p, FE_TOK_COLON))
+            fe_label(p->c, fe_fail(p, FE_E0102, fe_peek(p, 0)->span, "expected '=' and a value, found ':'"),
+                     "the value says the type; a cast is f32(...)");
         if (fe_expect(p, FE_TOK_ASSIGN, "and a value"))
             s->value = fe_parse_expr(p);
         break;
@@ -496,7 +605,7 @@ static fe_stmt *parse_stmt(fe_parser *p, unsigned depth) {
         if (t->kind == FE_TOK_BAD)
             p->panic = true;
         else
-            fe_fail(p, FE_E0102, t->span, "expected a statement, found %s", found(p));
+            no_stmt(p);
     }
     fe_end_of_stmt(p);
     return s;
@@ -530,9 +639,9 @@ static void parse_block(fe_parser *p, fe_block *b, unsigned depth) {
 }
 
 /* ---- declarations ------------------------------------------------------------------------------------------------ */
-/* After an error in a head: to its body, or to the next declaration. */
+/* After an error in a head: to its body, if it has one, or to the next declaration. */
 static void recover_head(fe_parser *p) {
-    while (!at_decl(p) && !fe_at(p, FE_TOK_LBRACE))
+    while (!at_decl(p) && (!fe_at(p, FE_TOK_LBRACE) || p->decl->kind == FE_TOK_FN))
         fe_next(p);
     p->panic = false;
     p->brackets = 0;
@@ -571,6 +680,7 @@ static void parse_decl(fe_parser *p) {
     size_t begin = p->at;
     fe_decl *d = base_arena_alloc(p->c->arena, sizeof *d);
     d->kind = fe_next(p)->kind;
+    p->decl = d;
     const char *what = d->kind == FE_TOK_KERNEL    ? "the kernel's name"
                        : d->kind == FE_TOK_PROGRAM ? "the program's name"
                        : d->kind == FE_TOK_REDUCER ? "the reducer's name"
@@ -625,6 +735,17 @@ static void parse_export(fe_parser *p) {
         base_push(p->c->arena, p->c->exports, p->c->n_exports, p->c->cap_exports, e);
 }
 
+static void no_decl(fe_parser *p) {
+    const fe_token *t = fe_peek(p, 0);
+    base_diag *d = fe_fail(p, FE_E0108, t->span, "expected %s, found %s", decl_words(p), found(p));
+    if (t->kind != FE_TOK_NAME)
+        return;
+    const char *advice = fe_word_advice(FE_WORD_STMT, t->name->text),
+               *near = near_keyword(t->name->text, FE_TOK_KERNEL, FE_TOK_EXPORT);
+    if (advice || near)
+        fe_label(p->c, d, advice ? "%s" : "did you mean '%s'?", advice ? advice : near);
+}
+
 static void parse_top(fe_parser *p) {
     const fe_token *t = fe_peek(p, 0);
     switch ((int)t->kind) {
@@ -640,7 +761,7 @@ static void parse_top(fe_parser *p) {
     case FE_TOK_BAD:
         break;
     default:
-        fe_fail(p, FE_E0108, t->span, "expected %s, found %s", decl_words(p), found(p));
+        no_decl(p);
     }
 }
 

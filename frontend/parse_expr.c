@@ -44,6 +44,7 @@ static fe_lit lit_of_call(const fe_expr *e) {
 
 /* ---- primaries --------------------------------------------------------------------------------------------------- */
 static void parse_args(fe_parser *p, fe_expr *e) {
+    base_span open = fe_peek(p, 0)->span;
     fe_expect(p, FE_TOK_LPAREN, "and the arguments");
     while (!p->panic && !fe_at(p, FE_TOK_RPAREN)) {
         fe_arg a = {0};
@@ -58,7 +59,7 @@ static void parse_args(fe_parser *p, fe_expr *e) {
             break;
     }
     e->span.end = fe_peek(p, 0)->span.end;
-    fe_expect(p, FE_TOK_RPAREN, "or ',' after the argument");
+    fe_expect_close(p, FE_TOK_RPAREN, open, "or ',' after the argument");
 }
 
 /* (a, b, c) behind the first value. */
@@ -125,6 +126,13 @@ static fe_expr *parse_shape(fe_parser *p) {
     return e;
 }
 
+static void no_value(fe_parser *p, const fe_token *t) {
+    base_diag *d = fe_fail(p, FE_E0102, t->span, "expected a value, found '%s'", fe_tok_text(t->kind));
+    const fe_token *last = p->at ? t - 1 : t;
+    if (t->kind == FE_TOK_STAR && last->kind == FE_TOK_STAR && last->span.end == t->span.begin)
+        fe_label(p->c, d, "a power is written x ^ 2");
+}
+
 static fe_expr *parse_primary(fe_parser *p) {
     const fe_token *t = fe_peek(p, 0);
     fe_expr *e;
@@ -157,7 +165,7 @@ static fe_expr *parse_primary(fe_parser *p) {
         e = fe_parse_expr(p);
         if (fe_at(p, FE_TOK_COMMA))
             e = parse_list(p, t->span, e);
-        fe_expect(p, FE_TOK_RPAREN, "to close the parenthesis");
+        fe_expect_close(p, FE_TOK_RPAREN, t->span, "to close the parenthesis");
         return e;
     case FE_TOK_BAD:
         p->panic = true;
@@ -167,9 +175,23 @@ static fe_expr *parse_primary(fe_parser *p) {
                  "select(condition, a, b) chooses between two values");
         return bad_expr(p);
     default:
-        fe_fail(p, FE_E0102, t->span, "expected a value, found '%s'", fe_tok_text(t->kind));
+        no_value(p, t);
         return bad_expr(p);
     }
+}
+
+/* x[i] */
+static void no_elements(fe_parser *p, const fe_expr *e, const fe_token *bracket) {
+    base_diag *d = fe_fail(p, FE_E0814, bracket->span, "taking elements with [...] is not supported yet");
+    for (size_t i = 0; e->kind == FE_EXPR_NAME && i < p->decl->n_params && p->decl->kind == FE_TOK_KERNEL; i++) {
+        const fe_param *q = &p->decl->params[i];
+        if (q->name != e->name || q->role == FE_TOK_PARAM)
+            continue;
+        fe_label(p->c, d, "each edge reads its own: write %s.%s", q->role == FE_TOK_NODE ? "src" : fe_tok_text(q->role),
+                 e->name->text);
+        return;
+    }
+    fe_label(p->c, d, "write slice(x, 0, 1), or gather(x, i, axis = 0)");
 }
 
 static fe_expr *parse_postfix(fe_parser *p) {
@@ -177,7 +199,7 @@ static fe_expr *parse_postfix(fe_parser *p) {
     while (!p->panic && !fe_peek(p, 0)->newline) {
         const fe_token *t = fe_peek(p, 0);
         if (t->kind == FE_TOK_LBRACKET) {
-            fe_fail(p, FE_E0814, t->span, "taking elements with [...] is not supported yet");
+            no_elements(p, e, t);
         } else if (t->kind == FE_TOK_DOT) {
             fe_next(p);
             fe_expr *m = new_expr(p, FE_EXPR_MEMBER, e->span);

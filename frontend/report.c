@@ -1,8 +1,10 @@
 /* Reporting with ids from the table, interning of names, and "did you mean". */
 #include "frontend/fe.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 static char *format(base_arena *a, const char *fmt, va_list ap) {
     va_list again;
@@ -95,15 +97,44 @@ fe_name *fe_intern(fe_context *c, const char *text, size_t n) {
 /* ---- did you mean ------------------------------------------------------------------------------------------------ */
 #define MAX_TRIED 500 /* keeps a file full of wrong names linear */
 
+/* The same but for capitals and '_'. */
+static bool same_letters(const char *a, const char *b) {
+    for (;; a++, b++) {
+        while (*a == '_')
+            a++;
+        while (*b == '_')
+            b++;
+        if (tolower((unsigned char)*a) != tolower((unsigned char)*b))
+            return false;
+        if (!*a)
+            return true;
+    }
+}
+
+/* Two neighbours in the wrong order, and nothing else. */
+static bool swapped(const char *a, const char *b) {
+    while (*a && *a == *b)
+        a++, b++;
+    return *a && a[1] && a[0] == b[1] && a[1] == b[0] && strcmp(a + 2, b + 2) == 0;
+}
+
+static bool begins(const char *text, size_t n, const char *with, size_t m) {
+    return m >= 3 && n > m && n - m <= 4 && memcmp(text, with, m) == 0;
+}
+
+/* One letter in three may be wrong; a word that was cut short or went on is near too. */
 void fe_nearest_try(fe_nearest *s, const char *candidate) {
     size_t n = strlen(s->wanted), m = strlen(candidate);
     size_t gap = n > m ? n - m : m - n;
-    if (s->n_tried >= MAX_TRIED || n > 40 || gap > 3 || strcmp(s->wanted, candidate) == 0)
+    if (s->n_tried >= MAX_TRIED || n > 40 || gap > 4 || strcmp(s->wanted, candidate) == 0)
         return;
     s->n_tried++;
     size_t distance = base_edit_distance(s->wanted, candidate);
-    size_t longest = n > m ? n : m;
-    size_t limit = longest <= 2 ? 1 : longest <= 5 ? 2 : 3;
+    size_t longest = n > m ? n : m, limit = longest <= 5 ? 1 : longest / 3;
+    if (swapped(s->wanted, candidate) || begins(s->wanted, n, candidate, m) || begins(candidate, m, s->wanted, n))
+        distance = 1;
+    if (same_letters(s->wanted, candidate))
+        distance = 0;
     if (distance > limit || distance >= longest)
         return;
     if (!s->best || distance < s->distance) {
@@ -113,3 +144,30 @@ void fe_nearest_try(fe_nearest *s, const char *candidate) {
 }
 
 const char *fe_nearest_get(const fe_nearest *s) { return s->best; }
+
+/* ---- words of others --------------------------------------------------------------------------------------------- */
+typedef struct word {
+    fe_word_at where;
+    const char *text, *advice;
+} word;
+
+static const word WORDS[] = {
+#define FE_WORD(WHERE, text, advice) {FE_WORD_##WHERE, text, advice},
+#include "frontend/fe_words.def"
+#undef FE_WORD
+};
+
+const char *fe_word_advice(fe_word_at where, const char *text) {
+    for (size_t i = 0; i < sizeof WORDS / sizeof *WORDS; i++)
+        if (WORDS[i].where == where && strcasecmp(WORDS[i].text, text) == 0)
+            return WORDS[i].advice;
+    return NULL;
+}
+
+void fe_label_word(fe_context *c, base_diag *d, fe_word_at where, const fe_nearest *near) {
+    const char *advice = fe_word_advice(where, near->wanted);
+    if (advice)
+        fe_label(c, d, "%s", advice);
+    else if (fe_nearest_get(near))
+        fe_label(c, d, "did you mean '%s'?", fe_nearest_get(near));
+}
