@@ -152,13 +152,16 @@ static void explain_begins(explainer *x, const ir_func *f, int depth) {
 }
 
 static void explain_notes(explainer *x, const char *kernel, int depth) {
-    static const char *const words[] = {
-        [PASS_NOTE_FUSED] = "made of", [PASS_NOTE_REFUSED] = "not fused with", [PASS_NOTE_PRODUCTS] = "products:"};
+    static const char *const words[] = {[PASS_NOTE_FUSED] = "made of",
+                                        [PASS_NOTE_REFUSED] = "not fused with",
+                                        [PASS_NOTE_PRODUCTS] = "products:",
+                                        [PASS_NOTE_ONCE] = "once, in front of the rounds:",
+                                        [PASS_NOTE_EACH] = "not by itself in front of the rounds:"};
     for (size_t i = 0; i < x->notes->n; i++) {
         const pass_note *n = &x->notes->items[i];
         if ((*n->program && strcmp(n->program, x->task->name) != 0) || strcmp(n->kernel, kernel) != 0)
             continue;
-        const char *between = n->kind == PASS_NOTE_REFUSED ? ": " : ", ";
+        const char *between = n->kind == PASS_NOTE_REFUSED || n->kind == PASS_NOTE_EACH ? ": " : ", ";
         add_indent(x->out, depth);
         base_str_addf(x->out, "%s %s%s%s\n", words[n->kind], n->other, n->text ? between : "", n->text ? n->text : "");
     }
@@ -227,6 +230,7 @@ void pass_explain(const ir_module *m, const pass_notes *notes, base_str *out) {
         bool program = ir_func_find(m, t->name, IR_LEVEL_PROGRAM) != NULL;
         base_str_addf(out, "%s%s %s\n", out->len ? "\n" : "", program ? "program" : "kernel", t->name);
         x.task = t;
+        explain_notes(&x, "", 1);
         explain_region(&x, t, &t->body, 1);
     }
 }

@@ -5,12 +5,19 @@
 #include "ir/ir.h"
 
 /* What passes decided, for people (tigac --explain-plan): of which kernel, and what. */
-typedef enum pass_note_kind { PASS_NOTE_FUSED, PASS_NOTE_REFUSED, PASS_NOTE_PRODUCTS } pass_note_kind;
+typedef enum pass_note_kind {
+    PASS_NOTE_FUSED,
+    PASS_NOTE_REFUSED,
+    PASS_NOTE_PRODUCTS,
+    PASS_NOTE_ONCE,
+    PASS_NOTE_EACH
+} pass_note_kind;
 typedef struct pass_note {
     pass_note_kind kind;
-    const char *program, *kernel; /* in which program ("": wherever it is called), of which kernel */
-    const char *
-        other; /* what it was made of or not fused with; of a fusion the name it had then; of products, how they are made */
+    const char *program, *kernel; /* in which program ("": wherever it is called), of which kernel ("": the program) */
+    /* What it was made of or not fused with; of a fusion the name it had then; of products, how they are made; what is computed
+     * once in front of a repeat, or in each round. */
+    const char *other;
     const char *text; /* how, or why not; may be NULL for how */
 } pass_note;
 typedef struct pass_notes {

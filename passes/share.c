@@ -120,7 +120,7 @@ static void tell_again(const sharer *s, pass_context *ctx) {
     for (size_t i = 0; i < old.n; i++) {
         pass_note n = old.items[i];
         n.kernel = name_now(s, n.kernel);
-        n.other = n.kind == PASS_NOTE_REFUSED ? name_now(s, n.other) : n.other;
+        n.other = n.kind == PASS_NOTE_REFUSED || n.kind == PASS_NOTE_ONCE ? name_now(s, n.other) : n.other;
         pass_note_add(ctx, s->m, n); /* two that are one now are told once */
     }
 }

@@ -241,6 +241,54 @@ program p(g: graph, x: f32[g.dst, 4], W: f32[4, 3], e: f32[g.edge, 4], U: f32[4,
             plain, fused = (np.load(self.dir / f"{r}{level}.npy") for level in "02")
             np.testing.assert_array_equal(plain, fused)
 
+    def test_what_is_the_same_in_each_round_is_computed_once(self):
+        self.write("fixed.tg", """
+kernel degree() -> f32 { return f32(reduce count()) }
+kernel total[F](src x: f32[F], edge w: f32) -> f32[F] { return reduce sum(edge.w * src.x) }
+kernel near[F](node k: f32[F]) -> edge f32 { return 1 / (1 + dot(src.k - dst.k, src.k - dst.k)) }
+
+program inside(g: graph, x: f32[g.dst, 5], W: f32[5, 70], w: f32[g.edge], rounds: i64) -> f32[g.dst, 70] {
+    var h = fill(0.0, [g.dst, 70])
+    repeat rounds {
+        let norm = 1 / sqrt(degree(g) + 1)
+        let h0 = tanh(x @ W)
+        let s = near(g, k = x)
+        let side = total(g, x = h0, w = w)
+        h = 0.8 * total(g, x = h, w = s) * reshape(norm, [g.dst, 1]) + 0.2 * h0 + side / (1 + sum(h0 * h0))
+    }
+    return h
+}
+
+program outside(g: graph, x: f32[g.dst, 5], W: f32[5, 70], w: f32[g.edge], rounds: i64) -> f32[g.dst, 70] {
+    let norm = 1 / sqrt(degree(g) + 1)
+    let h0 = tanh(x @ W)
+    let s = near(g, k = x)
+    let side = total(g, x = h0, w = w)
+    let lost = 1 + sum(h0 * h0)
+    var h = fill(0.0, [g.dst, 70])
+    repeat rounds {
+        h = 0.8 * total(g, x = h, w = s) * reshape(norm, [g.dst, 1]) + 0.2 * h0 + side / lost
+    }
+    return h
+}
+""")
+        plan = self.ok(TIGAC, "fixed.tg", "--explain-plan").split("program inside\n")[1].split("\nprogram")[0]
+        for kernel in ("degree", "matmul", "total", "near"):
+            self.assertIn(f"once, in front of the rounds: {kernel}", plan)
+        self.assertEqual(plan.split("  repeat\n")[1].count("walk"), 1)
+        a, rng = matrix(60, 4, 13), np.random.default_rng(13)
+        sp.save_npz(self.dir / "g.npz", a)
+        for name, shape in [("x", (60, 5)), ("W", (5, 70)), ("w", a.nnz)]:
+            np.save(self.dir / f"{name}.npy", rng.standard_normal(shape, dtype=np.float32))
+        for program, level, rounds in [(p, o, r) for p in ("inside", "outside") for o in "02" for r in "03"]:
+            self.ok(TIGA, "run", "fixed.tg", program, "-O" + level, "--graph", "g.npz", "--dst", "x=x.npy", "--edge", "w=w.npy",
+                    "--param", "W=W.npy", "--param", "rounds=" + rounds, "-o", f"{program}{level}{rounds}.npy")
+        for rounds in "03":
+            want = np.load(self.dir / f"outside0{rounds}.npy")
+            self.assertEqual(bool(want.any()), rounds == "3")
+            for other in ("inside0", "inside2", "outside2"):
+                np.testing.assert_array_equal(np.load(self.dir / f"{other}{rounds}.npy"), want)
+
     def test_reducers_of_the_user_share_a_walk(self):
         self.write("walks.tg", """
 reducer middle[F](x: f32[F]) -> f32[F] {
