@@ -2,17 +2,22 @@
  *
  * A walk of the transposed relation meets edges in no order of theirs, so reading w[edge] and writing d_w[edge] are two
  * lines of cache from anywhere in memory for each edge.  When d_w begins as a copy of w, which is made in order, the walk
- * finds the value of the edge where it will write the gradient: one line.  Each edge is met once, so nothing is read
- * after it was replaced; what decides that is checked here:
- *   - one number per edge, of one type, the field read and the result written on one walk, not in a loop inside it;
- *   - the walk stands in the rows themselves, so that it is not repeated for each tile of the features;
- *   - all reading of the field comes before the one store, at the number of the edge, and there is none elsewhere.
+ * finds the value of the edge where it will write the gradient: one line.  An edge is met in one row only, so nothing is
+ * read after it was replaced; what decides that is checked here:
+ *   - one number per edge, of one type;
+ *   - one store, at the number of the edge, by a walk that stands in the rows themselves, so that it is not repeated for
+ *     each tile of the features;
+ *   - all reading is at the number of an edge of the row: in that walk before the store, in others in front of the walk.
+ *     A walk that does nothing but the store moves behind them.
  * For CPUs: the threads of a team on a GPU read and write one place.  Changes no bit of a result. */
 #include "passes/pass_util.h"
 
+#include <string.h>
+
+/* Is this the number of an edge of the walk?  NULL: there is no walk. */
 static bool is_edge_number(const ir_func *f, ir_id index, const ir_op *walk) {
     const ir_op *op = ir_at(f, index);
-    return op->code == IR_EDGEID && walk->region->n && op->args[0] == walk->region->ops[0] &&
+    return walk && op->code == IR_EDGEID && walk->region->n && op->args[0] == walk->region->ops[0] &&
            ir_at(f, op->args[0])->code == IR_ARG && !ir_int(ir_at(f, op->args[0]), IR_ATTR_INDEX, 0);
 }
 
@@ -29,30 +34,82 @@ static size_t count(const ir_func *f, const ir_region *r, ir_opcode code, uint32
     return n;
 }
 
-/* Does this walk hold the one store of `out`, and all loads of `in` in front of it? */
-static bool holds_all(const ir_func *f, const ir_op *walk, uint32_t in, uint32_t out) {
-    size_t loads = 0;
-    for (size_t i = 0; i < walk->region->n; i++) {
-        const ir_op *op = ir_at(f, walk->region->ops[i]);
-        if ((touches(op, IR_LOAD, in) || touches(op, IR_STORE, out)) && !is_edge_number(f, op->args[0], walk))
+/* The same of operations `from` and behind. */
+static size_t count_behind(const ir_func *f, const ir_region *r, size_t from, ir_opcode code, uint32_t field) {
+    return count(f, &(ir_region){.ops = r->ops + from, .n = r->n - from}, code, field);
+}
+
+/* Is all reading of the field at the number of an edge, of the walk that it is in? */
+static bool reads_edges(const ir_func *f, const ir_region *r, const ir_op *walk, uint32_t in) {
+    for (size_t i = 0; i < r->n; i++) {
+        const ir_op *op = ir_at(f, r->ops[i]);
+        if (touches(op, IR_LOAD, in) && !is_edge_number(f, op->args[0], walk))
             return false;
-        loads += touches(op, IR_LOAD, in);
-        if (touches(op, IR_STORE, out))
-            return loads && loads == count(f, &f->body, IR_LOAD, in) && count(f, &f->body, IR_STORE, out) == 1;
+        if (op->region && !reads_edges(f, op->region, op->code == IR_EDGES ? op : walk, in))
+            return false;
     }
+    return true;
+}
+
+/* Where in the walk the result is stored at the number of the edge; its end: nowhere. */
+static size_t find_store(const ir_func *f, const ir_op *walk, uint32_t out) {
+    size_t i = 0;
+    while (i < walk->region->n && !touches(ir_at(f, walk->region->ops[i]), IR_STORE, out))
+        i++;
+    return i < walk->region->n && is_edge_number(f, ir_at(f, walk->region->ops[i])->args[0], walk) ? i
+                                                                                                   : walk->region->n;
+}
+
+static bool stands_in(const ir_func *f, const ir_region *r, ir_id id) {
+    for (size_t i = 0; i < r->n; i++)
+        if (r->ops[i] == id || (ir_at(f, r->ops[i])->region && stands_in(f, ir_at(f, r->ops[i])->region, id)))
+            return true;
     return false;
+}
+
+/* Does the region of this walk touch nothing that other operations write or read, but the result? */
+static bool is_apart(const ir_func *f, const ir_op *walk, const ir_region *r, uint32_t out) {
+    for (size_t i = 0; i < r->n; i++) {
+        const ir_op *op = ir_at(f, r->ops[i]);
+        bool var = op->code == IR_READ || op->code == IR_SET || op->code == IR_ACCUM || op->code == IR_COLLAPSE;
+        bool result = op->code == IR_STORE || (op->code == IR_LOAD && f->params[ir_int(op, IR_ATTR_FIELD, 0)].begins);
+        if ((var && !stands_in(f, walk->region, op->args[0])) || (result && !touches(op, IR_STORE, out)) ||
+            (op->region && !is_apart(f, walk, op->region, out)))
+            return false;
+    }
+    return true;
+}
+
+/* Reading of `in` may become reading of `out` when walk `at` of the rows stores it; the walk is the last one then. */
+static bool replace(const ir_func *f, ir_region *rows, size_t at, uint32_t in, uint32_t out) {
+    ir_id id = rows->ops[at];
+    const ir_op *walk = ir_at(f, id);
+    size_t store = find_store(f, walk, out);
+    if (store == walk->region->n || count_behind(f, walk->region, store, IR_LOAD, in) ||
+        count(f, rows, IR_LOAD, in) != count(f, &f->body, IR_LOAD, in))
+        return false;
+    if (!count_behind(f, rows, at + 1, IR_LOAD, in))
+        return true;
+    if (!is_apart(f, walk, walk->region, out))
+        return false;
+    memmove(rows->ops + at, rows->ops + at + 1, (rows->n - at - 1) * sizeof *rows->ops);
+    rows->ops[rows->n - 1] = id;
+    return true;
 }
 
 static bool fits(const ir_func *f, uint32_t in, uint32_t out) {
     const ir_param *from = &f->params[in], *to = &f->params[out];
-    if (from->role != IR_EDGE_FIELD || from->type.rank || !ir_type_equal(&from->type, &to->type))
+    if (from->role != IR_EDGE_FIELD || from->type.rank || !ir_type_equal(&from->type, &to->type) ||
+        !count(f, &f->body, IR_LOAD, in) || count(f, &f->body, IR_STORE, out) != 1 ||
+        !reads_edges(f, &f->body, NULL, in))
         return false;
     for (size_t i = 0; i < f->body.n; i++) {
         const ir_op *rows = ir_at(f, f->body.ops[i]);
         for (size_t k = 0; rows->code == IR_ROWS && k < rows->region->n; k++) {
             const ir_op *walk = ir_at(f, rows->region->ops[k]);
-            if (walk->code == IR_EDGES && ir_int(walk, IR_ATTR_LANES, 1) == 1 && holds_all(f, walk, in, out))
-                return true;
+            if (walk->code == IR_EDGES && ir_int(walk, IR_ATTR_LANES, 1) == 1 &&
+                count(f, walk->region, IR_STORE, out) == 1)
+                return replace(f, rows->region, k, in, out);
         }
     }
     return false;
