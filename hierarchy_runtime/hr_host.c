@@ -230,7 +230,8 @@ static int32_t pin_check(hr_frame *f, const tiga_kernel_code *code, tiga_instanc
     int32_t n_in = code->n_buffers - code->n_outputs;
     for (int32_t k = 0; k < code->n_buffers; k++) {
         tiga_instance *i = buffers[k];
-        if (!i || i->released || (k < n_in ? i->readers == 0 : !i->writing))
+        bool read = i && (i->readers || (i->writing && i->valid)); /* written: a result takes its place */
+        if (!i || i->released || (k < n_in ? !read : !i->writing))
             return fail_step(f, "launch with", i,
                              k < n_in ? "it was not acquired for reading" : "it was not acquired for writing");
         for (int32_t o = n_in; o < k; o++)

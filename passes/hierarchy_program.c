@@ -3,6 +3,7 @@
  * A value of the program that is an array -- a parameter, a result of a call, a repeat or an if, an argument of a
  * repeat's region -- has a slot.  Slots are filled as the program is walked:
  *   - a result of a call outside of repeats that the program returns is written straight into the bound result;
+ *   - a result that begins with the values of an array that nobody needs afterwards takes the place of that array;
  *   - a value carried by a repeat lives in a pair of instances, the current and the spare one; a round writes into the
  *     spares and yields the instances permuted, so no round copies or allocates;
  *   - what an if gives has one instance, into which both arms write;
@@ -178,6 +179,14 @@ static void make_partials(hier_plan *s, ir_id call, const callee *c) {
     }
 }
 
+/* The argument of a call that its result k begins with, when nobody else needs it: the two are one instance then, and
+ * nothing is copied.  NULL: there is none. */
+static hier_slot *gives_way(hier_plan *s, const ir_op *call, const ir_func *loop, size_t k) {
+    uint32_t begins = loop->params[call->n_args + k].begins;
+    hier_slot *v = begins ? hier_slot_of(s, call->args[begins - 1]) : NULL;
+    return v && v->placed && v->uses == 1 ? v : NULL;
+}
+
 /* Buffers for the results of a call that have none yet. */
 bool hier_make_results(hier_plan *s, ir_id call) {
     callee c;
@@ -187,7 +196,13 @@ bool hier_make_results(hier_plan *s, ir_id call) {
         hier_slot *v = &s->slots[s->first[call] + k];
         if (v->inst || v->elsewhere)
             continue;
-        v->inst = hier_make(s, &v->type, c.kernel->name);
+        hier_slot *from = gives_way(s, ir_at(s->p, call), c.loop, k);
+        if (from && from->inst && from->home == v->home) {
+            v->inst = from->inst;
+            from->owned = false;
+        } else {
+            v->inst = hier_make(s, &v->type, c.kernel->name);
+        }
         v->owned = !s->nested;
     }
     if (c.total)
@@ -342,13 +357,32 @@ static void top_ret(hier_plan *s, const ir_op *op) {
     }
 }
 
-/* What a call or an if makes and the program returns is made in its place. */
+static size_t n_results_of(const hier_plan *s, const ir_op *op) {
+    if (op->code == IR_REPEAT)
+        return op->n_args - 1;
+    if (op->code == IR_IF)
+        return ir_yield_of(s->p, op)->n_args;
+    const ir_func *k = op->code == IR_CALL ? ir_func_find(s->h.m, ir_word(op, IR_ATTR_CALLEE), IR_LEVEL_KERNEL) : NULL;
+    return k ? k->n_results : 0;
+}
+
+/* What a call or an if makes and the program returns is made in its place, and so is what such a result begins with. */
 static void claim_results(hier_plan *s) {
     const ir_op *ret = ir_at(s->p, s->p->body.ops[s->p->body.n - 1]);
     for (uint32_t i = 0; i < ret->n_args; i++) {
         hier_slot *v = hier_slot_of(s, ret->args[i]);
         if (v->placed && !v->home && !v->inst)
             v->inst = s->results[i];
+    }
+    for (size_t i = s->p->body.n; i-- > 0;) { /* the last first: what begins with something may be begun with */
+        const ir_op *op = ir_at(s->p, s->p->body.ops[i]);
+        const ir_func *loop =
+            op->code == IR_CALL ? ir_func_find(s->h.m, ir_word(op, IR_ATTR_CALLEE), IR_LEVEL_LOOP) : NULL;
+        for (size_t k = 0; loop && k < n_results_of(s, op); k++) {
+            hier_slot *from = gives_way(s, op, loop, k);
+            if (from && !from->inst && !from->home)
+                from->inst = s->slots[s->first[s->p->body.ops[i]] + k].inst;
+        }
     }
 }
 
@@ -358,15 +392,6 @@ static void release_slot(hier_plan *s, size_t i, size_t at) {
         return;
     hier_effect1(&s->h, IR_RELEASE, s->slots[i].inst);
     s->slots[i].owned = false;
-}
-
-static size_t n_results_of(const hier_plan *s, const ir_op *op) {
-    if (op->code == IR_REPEAT)
-        return op->n_args - 1;
-    if (op->code == IR_IF)
-        return ir_yield_of(s->p, op)->n_args;
-    const ir_func *k = op->code == IR_CALL ? ir_func_find(s->h.m, ir_word(op, IR_ATTR_CALLEE), IR_LEVEL_KERNEL) : NULL;
-    return k ? k->n_results : 0;
 }
 
 static bool walk(hier_plan *s) {

@@ -173,11 +173,16 @@ ir_id hier_get(hier *h, ir_id tuple, size_t index) {
     return id;
 }
 
-static bool seen_before(const ir_id *list, size_t i) {
-    for (size_t k = 0; k < i; k++)
-        if (list[k] == list[i])
+static bool is_among(const ir_id *list, size_t n, ir_id id) {
+    for (size_t k = 0; k < n; k++)
+        if (list[k] == id)
             return true;
     return false;
+}
+
+/* Input i is pinned for reading: not the second time, and not where a result takes its place. */
+static bool is_read(const hier_launch *l, size_t i) {
+    return !is_among(l->in, i, l->in[i]) && !is_among(l->out, l->n_out, l->in[i]);
 }
 
 static void emit_launch_op(hier *h, const hier_launch *l) {
@@ -201,7 +206,7 @@ static void emit_launch_op(hier *h, const hier_launch *l) {
 static void begin_results(hier *h, const hier_launch *l) {
     for (size_t i = 0; i < l->n_out; i++) {
         uint32_t begins = l->loop->params[l->n_in + i].begins;
-        if (begins)
+        if (begins && l->in[begins - 1] != l->out[i])
             hier_copy(h, l->in[begins - 1], l->out[i]);
     }
 }
@@ -213,13 +218,13 @@ void hier_emit_launch(hier *h, const hier_launch *l) {
     ir_region *outer = ir_begin_loop(&h->b, IR_PAGES, none(), NULL, 0, 1, &page, &loop);
     ir_set_int(h->m, ir_at(h->t, loop), IR_ATTR_PAGES, 1);
     for (size_t i = 0; i < l->n_in; i++)
-        if (!seen_before(l->in, i))
+        if (is_read(l, i))
             hier_acquire(h, l->in[i], false);
     for (size_t i = 0; i < l->n_out; i++)
         hier_acquire(h, l->out[i], true);
     emit_launch_op(h, l);
     for (size_t i = 0; i < l->n_in; i++)
-        if (!seen_before(l->in, i))
+        if (is_read(l, i))
             hier_effect1(h, IR_DONE, l->in[i]);
     for (size_t i = 0; i < l->n_out; i++)
         hier_effect1(h, IR_DONE, l->out[i]);

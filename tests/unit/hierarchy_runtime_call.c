@@ -174,6 +174,10 @@ static int32_t faulty_host(const tiga_host *host, void *frame, const int64_t *di
         TRY(host->acquire(frame, a, 0));
         TRY(host->acquire(frame, a, 1));
         break;
+    case 21: /* a result in the place of an argument, which nobody wrote */
+        TRY(host->acquire(frame, a, 1));
+        TRY(host->launch(frame, &codes[1], -1, 1, both, NULL));
+        break;
     default:
         break;
     }
@@ -508,7 +512,8 @@ Test(call, schedules_that_are_wrong) {
                                         "the schedule ends with 'out@0' not written",
                                         "returned 42 by itself",
                                         "buffer 'huge@0' is larger than any memory",
-                                        "acquire for writing 'a@3': it is being read"};
+                                        "acquire for writing 'a@3': it is being read",
+                                        "launch with 'a@3': it was not acquired for reading"};
     for (int64_t step = 0; step < (int64_t)(sizeof words / sizeof words[0]); step++) {
         tiga_array s = tiga_array_borrow(&step, TIGA_I64, 0, NULL);
         tiga_binding b[] = {{"step", &s}};
