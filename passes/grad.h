@@ -14,6 +14,7 @@
  * grad_cut.c       for them: the first of the two for some features of the state
  * grad_adjoint.c   one kernel: its operations and, behind them, the reverse sweep, in one function that is never run
  * grad_split.c     the kernels that are cut out of it: by rows, by sources (the transposed relation), totals
+ * grad_ahead.c     what the one by rows makes for each edge, for the one by sources
  * grad_call.c      the calls of those kernels in a program, in place of the gradient of a call
  * grad_program.c   the reverse sweep over the operations of a program
  * grad_control.c   the same through repeat (with checkpoints), while and if
@@ -167,7 +168,8 @@ typedef struct grad_kernels {
     grad_kernel *scans; /* walk as the kernel does and keep something for each edge; called one after the other */
     size_t n_scans, cap_scans;
     uint32_t n_scan_results;
-    grad_kernel rows; /* walks as the kernel does: row values the others need, and gradients per row */
+    grad_kernel
+        rows; /* walks as the kernel does: row values the others need, edge values made ahead, gradients per row */
     grad_kernel turned; /* walks the other way: gradients of sources, and of edges on the way */
     grad_kernel *winners; /* the same for one source field each, given to the edges that won */
     size_t n_winners, cap_winners;
@@ -175,7 +177,13 @@ typedef struct grad_kernels {
     grad_parts *parts; /* [k->n_params] */
 } grad_kernels;
 
-grad_kernels grad_split(ir_module *m, const grad_adjoint *a, const char *name, base_arena *scratch);
+/* ahead: edge values may be made ahead of the turned kernel. */
+grad_kernels grad_split(ir_module *m, const grad_adjoint *a, const char *name, bool ahead, base_arena *scratch);
+
+/* ---- grad_ahead.c ---- */
+/* By id of the adjoint: the edge values that `rows` makes for `turned`.  NULL: none.  known: by id, 1 + the parameter of
+ * the adjoint that holds the value, 0: none. */
+const bool *grad_ahead(const grad_adjoint *a, const ir_id *known, base_arena *scratch);
 
 /* ---- grad_call.c ---- */
 typedef struct grad_cached grad_cached;

@@ -7,7 +7,7 @@
 struct grad_cached {
     grad_cached *next;
     const ir_func *k;
-    bool *want, *given, winners;
+    bool *want, *given, last;
     grad_kernels kernels;
 };
 
@@ -22,25 +22,25 @@ static const char *free_name(grad *g, const ir_func *k) {
     }
 }
 
-/* Who won has no derivative, and there is no kernel for it on a GPU. */
+/* last: not differentiated again, and for a CPU.  Who won has no derivative, and there is no kernel for it on a GPU. */
 static const grad_kernels *kernels_of(grad *g, const ir_func *k, const bool *want, const bool *given) {
-    bool winners = !g->cuda && !g->again;
+    bool last = !g->cuda && !g->again;
     for (grad_cached *c = *g->cache; c; c = c->next)
-        if (c->k == k && c->winners == winners && !memcmp(c->want, want, k->n_params) &&
+        if (c->k == k && c->last == last && !memcmp(c->want, want, k->n_params) &&
             !memcmp(c->given, given, k->n_results))
             return &c->kernels;
     grad_cached *c = base_arena_alloc(g->scratch, sizeof *c);
     *c = (grad_cached){.next = *g->cache,
                        .k = k,
-                       .winners = winners,
+                       .last = last,
                        .want = base_arena_new_array(g->scratch, bool, k->n_params + 1),
                        .given = base_arena_new_array(g->scratch, bool, k->n_results + 1)};
     base_copy(c->want, want, k->n_params);
     base_copy(c->given, given, k->n_results);
     *g->cache = c;
     const char *name = free_name(g, k);
-    grad_adjoint a = grad_adjoint_of(g->m, k, want, given, winners, g->scratch);
-    c->kernels = grad_split(g->m, &a, name, g->scratch);
+    grad_adjoint a = grad_adjoint_of(g->m, k, want, given, last, g->scratch);
+    c->kernels = grad_split(g->m, &a, name, last, g->scratch);
     return &c->kernels;
 }
 

@@ -3,6 +3,7 @@
  *   turned   walks the transposed relation: what was the source is the row, so the gradient of a source field is a
  *            reduction; edge gradients are stored on the way.  Row values of the original are read at the other end of
  *            the edge: computed anew there when that takes no more reading than the value itself, else from an array.
+ *            Some values of edges are read from arrays too (grad_ahead.c).
  *   winners  one for each source field whose gradient goes to the edges that won (grad_winners.c): turned too, but alone.
  *   rows     walks as the kernel did: makes those arrays, and what is per row.
  *   totals   sums over all rows what reaches a param that is not a scalar; for a scalar `rows` makes one number a row.
@@ -19,7 +20,7 @@ typedef struct split {
     base_arena *scratch;
     const char *name;
     ir_id *known;   /* by id of the adjoint: the field of the adjoint that already holds the value */
-    bool *cut;      /* by id: the turned kernel reads it from an array */
+    bool *cut;      /* by id: the turned kernel reads it from an array, of rows or, for an edge value, of edges */
     uint32_t *cut_result; /* by id: result of `rows` */
     bool
         edges_turned; /* gradients of edge fields are stored by `turned`; not where several arrays over the edges are read for them */
@@ -122,7 +123,9 @@ static ir_id known_field(part *p, uint32_t field) {
 static ir_id cut_field(part *p, ir_id v) {
     grad_from from = {GRAD_FROM_ROWS, p->s->cut_result[v]};
     const char *name = p->s->out.rows.f->results[from.index].name;
-    return read_field(p, add_param(p, name, IR_SRC, &ir_at(adjoint(p->s), v)->type, from), "src");
+    const ir_type *t = &ir_at(adjoint(p->s), v)->type;
+    bool edge = t->space == IR_EDGE;
+    return read_field(p, add_param(p, name, edge ? IR_EDGE_FIELD : IR_SRC, t, from), edge ? "edge" : "src");
 }
 
 static bool is_scanned(const part *p, ir_id v) {
@@ -364,7 +367,8 @@ static void choose_cuts(split *s, const ir_id *roots, size_t n_roots) {
         *(ir_at(f, roots[i])->type.space == IR_EDGE ? &on_edge[roots[i]] : &wanted[roots[i]]) = true;
     for (size_t k = f->body.n; k-- > 0;) {
         const ir_op *op = ir_at(f, f->body.ops[k]);
-        for (uint32_t i = 0; on_edge[f->body.ops[k]] && i < op->n_args; i++)
+        bool behind = on_edge[f->body.ops[k]] && !s->cut[f->body.ops[k]];
+        for (uint32_t i = 0; behind && i < op->n_args; i++)
             *(ir_at(f, op->args[i])->type.space == IR_EDGE ? &on_edge[op->args[i]] : &wanted[op->args[i]]) = true;
     }
     for (int pass = 0; pass < 2; pass++) /* what must be read comes first: the others may be made of it */
@@ -427,6 +431,11 @@ static void make_scans(split *s) {
 /* ---- all of them ---- */
 static bool is_scalar_param(const split *s, size_t i) { return s->a->k->params[i].type.rank == 0; }
 
+static uint32_t cut_result(part *p, ir_id v) {
+    const ir_type *t = &ir_at(adjoint(p->s), v)->type;
+    return (uint32_t)add_result(p, t->space == IR_EDGE ? "edge" : "row", p->to[v], t, t->space);
+}
+
 static void make_rows(split *s) {
     const grad_adjoint *a = s->a;
     const ir_func *f = adjoint(s);
@@ -461,7 +470,7 @@ static void make_rows(split *s) {
     }
     for (ir_id v = 1; v < f->n_ops; v++)
         if (s->cut[v])
-            s->cut_result[v] = (uint32_t)add_result(&p, "row", p.to[v], &ir_at(f, v)->type, IR_ROW);
+            s->cut_result[v] = cut_result(&p, v);
     end(&p);
 }
 
@@ -544,7 +553,7 @@ static void make_totals(split *s) {
     end(&p);
 }
 
-grad_kernels grad_split(ir_module *m, const grad_adjoint *a, const char *name, base_arena *scratch) {
+grad_kernels grad_split(ir_module *m, const grad_adjoint *a, const char *name, bool ahead, base_arena *scratch) {
     const ir_func *f = a->f;
     size_t n = a->k->n_params, n_roots = 0;
     split s = {.m = m,
@@ -574,6 +583,9 @@ grad_kernels grad_split(ir_module *m, const grad_adjoint *a, const char *name, b
         if (a->field[i].edge && s.edges_turned)
             roots[n_roots++] = a->field[i].edge;
     }
+    const bool *made = ahead && s.edges_turned ? grad_ahead(a, s.known, scratch) : NULL;
+    if (made)
+        memcpy(s.cut, made, f->n_ops);
     choose_cuts(&s, roots, n_roots);
     make_rows(&s);
     if (has_turned)
