@@ -153,6 +153,9 @@ static const char prefetch_macro[] =
     "#else\n"
     "#define TIGA_PREFETCH(address) ((void)(address))\n"
     "#endif\n"
+    "/* As many rows ahead as have so many bytes, from a quarter of `most` to it. */\n"
+    "#define TIGA_FAR(most, bytes, row) \\\n"
+    "    ((row) * (most) <= (bytes) ? (most) : (row) * (most) <= 2 * (bytes) ? (most) / 2 : (most) / 4)\n"
     "/* A place that may lie behind the end of the array, where no pointer may. */\n"
     "#define TIGA_PREFETCH_AT(array, index) \\\n"
     "    TIGA_PREFETCH((const void *)((uintptr_t)(array) + (uintptr_t)(index) * sizeof *(array)))\n";

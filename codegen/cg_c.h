@@ -69,6 +69,8 @@ typedef struct cg_loop {
     bool *field_used;
     const char **dim; /* names of dimensions, by symbol */
     bool *dim_used;
+    ir_dim sized; /* the dimension whose size is known in what is emitted now, 0: none */
+    int64_t size;
     const char *offsets, *sources, *edge_of, *args, *row_begin, *row_end, *n_rows, *edge_end, *scratch, *wide;
     bool uses_offsets, uses_sources, uses_edge_of, uses_n_rows, uses_edge_end, failed;
     /* the tile that encloses what is written now */
@@ -95,6 +97,7 @@ typedef struct cg_loop {
 void cg_analyse(cg_loop *c);
 bool cg_foldable(const cg_loop *c, ir_id id);
 bool cg_constant(const cg_loop *c, ir_id id, int64_t *out);
+static inline ir_dim cg_dim(const cg_loop *c, ir_dim d) { return d < 0 && d == c->sized ? c->size : d; }
 
 /* cg_stmt.c */
 void cg_region(cg_loop *c, const ir_region *r);

@@ -117,10 +117,8 @@ static void emit_scratch_bytes(cg_loop *c, cg_text *w) {
 
 static bool walks(const cg_loop *c) { return c->uses_sources || c->uses_offsets || c->f->winners.known; }
 
-static void emit_function(cg_loop *c, const base_str *body, cg_text *w) {
-    const char *bits = c->source_bits == 64 ? "64" : c->source_bits == CG_EITHER && walks(c) ? "_any" : "32";
-    cg_open(w, "%svoid %s_rows%s(const tiga_launch_args *%s, int64_t %s, int64_t %s)", c->shared ? "" : "static ",
-            cg_symbol(c->m, c->f->name), bits, c->args, c->row_begin, c->row_end);
+/* What the statements need in front of them, and they. */
+static void emit_body(cg_loop *c, const base_str *body, cg_text *w) {
     size_t before = w->out->len;
     unpack(c, w);
     cg_steps_lines(c, w);
@@ -134,25 +132,68 @@ static void emit_function(cg_loop *c, const base_str *body, cg_text *w) {
     if (!whole)
         cg_line(w, "(void)%s;", c->row_end);
     cg_raw(w, base_str_text(body));
+}
+
+/* ---- sizes that are usual ---- */
+/* The dimension that rows at the top of the function say, 0: none. */
+static ir_dim sized_dim(const ir_func *f) {
+    ir_dim d = 0;
+    for (size_t i = 0; i < f->body.n && !d; ++i)
+        d = ir_at(f, f->body.ops[i])->code == IR_ROWS ? ir_int(ir_at(f, f->body.ops[i]), IR_ATTR_SIZES, 0) : 0;
+    return d < 0 ? d : 0;
+}
+
+static void write_statements(cg_loop *c) {
+    if (c->f->winners.known)
+        cg_winners(c);
+    else
+        cg_region(c, &c->f->body);
+}
+
+static bool emit_sizes(const cg_loop *like, ir_func *f, int bits, cg_text *w) {
+    static const int64_t usual[] = {16, 32, 64, 128}; /* features */
+    ir_dim dim = sized_dim(f);
+    for (size_t i = 0; dim && i < sizeof usual / sizeof usual[0]; ++i) {
+        base_str *body = base_arena_str(like->arena);
+        cg_loop known = *like;
+        known.sized = dim;
+        known.size = usual[i];
+        cg_loop c = begin(&known, f, bits, body);
+        c.w.indent = 2;
+        write_statements(&c);
+        if (c.failed)
+            return false;
+        cg_open(w, "if (%s->dims[%u] == %lld)", c.args, (unsigned)ir_dim_sym_index(dim), (long long)usual[i]);
+        emit_body(&c, body, w);
+        cg_line(w, "return;");
+        cg_close(w, "");
+    }
+    return true;
+}
+
+static bool emit_function(const cg_loop *like, cg_loop *c, const base_str *body, cg_text *w) {
+    const char *bits = c->source_bits == 64 ? "64" : c->source_bits == CG_EITHER && walks(c) ? "_any" : "32";
+    cg_open(w, "%svoid %s_rows%s(const tiga_launch_args *%s, int64_t %s, int64_t %s)", c->shared ? "" : "static ",
+            cg_symbol(c->m, c->f->name), bits, c->args, c->row_begin, c->row_end);
+    bool ok = c->source_bits != 32 || emit_sizes(like, c->f, c->source_bits, w);
+    emit_body(c, body, w);
     cg_close(w, "\n");
+    return ok;
 }
 
 /* The statements are written first: they tell what has to be unpacked, and with 32 bits the facts. */
 static bool emit_rows(const cg_loop *like, ir_func *f, int bits, bool wanted, cg_text *w, cg_loop_facts *facts) {
     base_str *body = base_arena_str(like->arena);
     cg_loop c = begin(like, f, bits, body);
-    if (f->winners.known)
-        cg_winners(&c);
-    else
-        cg_region(&c, &f->body);
+    write_statements(&c);
     if (bits != 64)
         *facts = (cg_loop_facts){.walks_edges = f->winners.known ? 3
                                                 : walks(&c)      ? 1 + ir_transposed(f)
                                                                  : 0,
                                  .either = bits == CG_EITHER && walks(&c),
                                  .needs_scratch = c.n_scratch > 0};
-    if (!c.failed && (wanted || !facts->walks_edges))
-        emit_function(&c, body, w);
+    if (!c.failed && (wanted || !facts->walks_edges) && !emit_function(like, &c, body, w))
+        return false;
     if (!c.failed && bits != 64 && c.n_scratch)
         emit_scratch_bytes(&c, w);
     return !c.failed;

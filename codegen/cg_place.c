@@ -5,6 +5,7 @@
 #include <string.h>
 
 const char *cg_dim_text(cg_loop *c, ir_dim d) {
+    d = cg_dim(c, d);
     if (d >= 0)
         return base_arena_printf(c->arena, "%lld", (long long)d);
     if (d == IR_DIM_TILE)
@@ -87,7 +88,7 @@ int64_t cg_elements(const cg_loop *c, ir_id var, int64_t tile) {
     const ir_type *t = &ir_at(c->f, var)->type;
     int64_t n = 1;
     for (uint32_t i = 0; i < t->rank; ++i) {
-        int64_t d = t->dim[i] == IR_DIM_TILE ? tile : t->dim[i];
+        int64_t d = t->dim[i] == IR_DIM_TILE ? tile : cg_dim(c, t->dim[i]);
         if (d < 0 || (d > 0 && n > INT64_MAX / d))
             return -1;
         n *= d;

@@ -62,7 +62,7 @@ static int64_t elements_ahead(cg_loop *c, ir_id turn, const ir_op *op, const cha
         if (known_later)
             break;
         n *= values;
-        if (values != t->dim[axis])
+        if (values != cg_dim(c, t->dim[axis]))
             break;
     }
     return n;
@@ -162,31 +162,53 @@ bool cg_prefetches(const cg_loop *c, ir_id id) {
            accesses_of(c, id, source).n > 0;
 }
 
+/* The number of bytes that one edge reads at its source, of the field that reads most; C where sizes are known at run time. */
+static const char *widest_row(cg_loop *c, ir_id id, const accesses *sources) {
+    const char *open_row = NULL;
+    int64_t most = 0;
+    for (size_t i = 0; i < sources->n; ++i) {
+        const char *open = NULL;
+        int64_t bytes = elements_ahead(c, id, sources->of[i], &open) * element_bytes(c, sources->of[i]);
+        most = bytes > most ? bytes : most;
+        if (open && !open_row)
+            open_row = base_arena_printf(c->arena, "%s * %lld", open, (long long)element_bytes(c, sources->of[i]));
+    }
+    return open_row ? open_row : base_arena_printf(c->arena, "%lld", (long long)most);
+}
+
+/* In edges: as the schedule says, or as many as have the bytes that it says. */
+static const char *distance_of(cg_loop *c, ir_id id, const accesses *sources) {
+    const ir_op *op = ir_at(c->f, id);
+    int64_t most = ir_int(op, IR_ATTR_PREFETCH, 0), bytes = ir_int(op, IR_ATTR_FETCH, 0);
+    if (!bytes)
+        return base_arena_printf(c->arena, "%lld", (long long)most);
+    return base_arena_printf(c->arena, "TIGA_FAR(%lld, %lld, %s)", (long long)most, (long long)bytes,
+                             widest_row(c, id, sources));
+}
+
 /* Asks for what the edge `prefetch` places ahead will read at its source, and under its own number on a transposed walk.
  * That edge may belong to a later row of the chunk.  steps: `ask_at`, where the look-ahead ends, is the
  * end of a piece too. */
 void cg_prefetch(cg_loop *c, ir_id id, const char *e, const char *steps) {
     if (!cg_prefetches(c, id))
         return;
-    int64_t distance = ir_int(ir_at(c->f, id), IR_ATTR_PREFETCH, 0);
     const accesses sources = accesses_of(c, id, source), edges = accesses_of(c, id, number_at_random);
     c->uses_edge_end = c->uses_offsets = true;
     size_t mark = cg_names_mark(&c->names);
     const char *ahead = cg_name(&c->names, "ahead");
-    cg_open(&c->w, "if (%s + %lld < %s)", e, (long long)distance, steps ? c->ask_at : c->edge_end);
-    cg_line(&c->w, "const int64_t %s = %s;", ahead,
-            cg_source(c, base_arena_printf(c->arena, "%s + %lld", e, (long long)distance)));
+    const char *then = base_arena_printf(c->arena, "%s + %s", e, distance_of(c, id, &sources));
+    cg_open(&c->w, "if (%s < %s)", then, steps ? c->ask_at : c->edge_end);
+    cg_line(&c->w, "const int64_t %s = %s;", ahead, cg_source(c, then));
     fetch_all(c, id, &sources, ahead);
     if (edges.n) {
         const char *edge = cg_name(&c->names, "edge_ahead");
-        cg_line(&c->w, "const int64_t %s = %s;", edge,
-                cg_edge_of(c, base_arena_printf(c->arena, "%s + %lld", e, (long long)distance)));
+        cg_line(&c->w, "const int64_t %s = %s;", edge, cg_edge_of(c, then));
         fetch_all(c, id, &edges, edge);
     }
     cg_close(&c->w, "");
     if (steps) {
-        cg_line(&c->w, "else if (TIGA_RARELY(%s < %s) && (%s = tiga_ask(%s, %s + %lld, %s, %s)) < 0)", c->ask_at,
-                c->edge_end, c->ask_at, c->args, e, (long long)distance, c->edge_end, steps);
+        cg_line(&c->w, "else if (TIGA_RARELY(%s < %s) && (%s = tiga_ask(%s, %s, %s, %s)) < 0)", c->ask_at, c->edge_end,
+                c->ask_at, c->args, then, c->edge_end, steps);
         cg_line(&c->w, "    return;");
     }
     cg_names_release(&c->names, mark);

@@ -128,7 +128,7 @@ bool cg_constant(const cg_loop *c, ir_id id, int64_t *out) {
     if (op->code == IR_CONST && !ir_dtype_is_float(op->type.dtype))
         return *out = ir_find_attr(op, IR_ATTR_VALUE)->v.i, true;
     if (op->code == IR_DIMSIZE) {
-        ir_dim d = ir_find_attr(op, IR_ATTR_DIM)->i;
+        ir_dim d = cg_dim(c, ir_find_attr(op, IR_ATTR_DIM)->i);
         return d >= 0 ? (*out = d, true) : false;
     }
     if (id == c->tile_arg && c->tile_width)

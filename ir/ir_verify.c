@@ -174,7 +174,7 @@ static attr_rule attr_rule_of(ir_opcode code) {
     if (code == IR_GRAD)
         r.required = BIT(OUTPUTS);
     if (code == IR_ROWS)
-        r.optional |= BIT(STEP) | BIT(REST) | BIT(FEW);
+        r.optional |= BIT(STEP) | BIT(REST) | BIT(FEW) | BIT(SIZES);
     if (code == IR_LOOP)
         r.optional |= BIT(FEW);
     if (code == IR_TILES)
@@ -188,7 +188,7 @@ static attr_rule attr_rule_of(ir_opcode code) {
     if (code == IR_LAUNCH)
         r.required = BIT(CALLEE) | BIT(GRAPH) | BIT(BUFFERS) | BIT(OUTPUTS);
     if (ir_op_describe(code)->cls == IR_CLASS_LOOP)
-        r.optional |= BIT(LANES) | BIT(PREFETCH) | BIT(VECTOR) | BIT(PAGES);
+        r.optional |= BIT(LANES) | BIT(PREFETCH) | BIT(FETCH) | BIT(VECTOR) | BIT(PAGES);
     return r;
 }
 

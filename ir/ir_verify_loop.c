@@ -98,7 +98,7 @@ static bool check_loop(ir_check *c, const ir_op *op) {
     size_t n = op->code == IR_EDGES ? 3 : op->code == IR_LOOP ? 1 : 2;
     if (!check_i64s(c, op, 0, op->n_args) || !check_lanes_attr(c, op))
         return false;
-    if (!check_positive(c, op, IR_ATTR_PREFETCH, 0, "prefetch") ||
+    if (!check_positive(c, op, IR_ATTR_PREFETCH, 0, "prefetch") || !check_positive(c, op, IR_ATTR_FETCH, 1, "fetch") ||
         !check_positive(c, op, IR_ATTR_VECTOR, 0, "vector") || !check_positive(c, op, IR_ATTR_WIDTH, 1, "width") ||
         (op->code == IR_LOOP && !check_positive(c, op, IR_ATTR_FEW, 1, "few")))
         return false;

@@ -570,7 +570,7 @@ static uint32_t count_calls(const ir_func *p) {
 static bool fuse_func(ir_module *m, ir_func *p, pass_context *ctx, base_str *err) {
     (void)err;
     base_arena *a = ctx->scratch;
-    fuser s = {.f = {.m = m, .p = p, .scratch = a}, .ctx = ctx};
+    fuser s = {.f = {.m = m, .p = p, .scratch = a, .cuda = ctx->cuda}, .ctx = ctx};
     s.cap = p->n_ops + count_calls(p) * (FUSE_RESULTS + 2);
     s.to = base_arena_new_array(a, ir_id, s.cap);
     s.uses = base_arena_new_array(a, uint32_t, s.cap);

@@ -42,6 +42,7 @@ struct fuse {
     ir_module *m;
     ir_func *p; /* the program */
     base_arena *scratch;
+    bool cuda;
     unsigned n_kernels;
 };
 

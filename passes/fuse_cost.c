@@ -90,9 +90,17 @@ static const ir_type *reduced(const ir_func *k, const ir_op *op, int64_t *bytes)
     return t;
 }
 
+/* One walk for all features, though their number is open (lower_analyse.c). */
+static bool walks_whole(const fuse *f, const ir_func *k) {
+    bool whole = false;
+    for (size_t i = 0; !f->cuda && i < k->body.n; i++)
+        whole = whole || pass_walks_whole(k, ir_at(k, k->body.ops[i]));
+    return whole;
+}
+
 /* A reduction with an open or wide row of features. */
-static const ir_type *tiled(const ir_func *k, const ir_type *not_like) {
-    for (size_t i = 0; i < k->body.n; i++) {
+static const ir_type *tiled(const fuse *f, const ir_func *k, const ir_type *not_like) {
+    for (size_t i = 0; !walks_whole(f, k) && i < k->body.n; i++) {
         int64_t bytes;
         const ir_type *t = reduced(k, ir_at(k, k->body.ops[i]), &bytes);
         if (!t || t->rank == 0)
@@ -144,9 +152,9 @@ static ir_type in_program(const fuse_side *s, const ir_type *t) {
 }
 
 static const char *objection_of_tiles(const fuse_pair *x) {
-    const ir_type *a = tiled(x->first.kernel, NULL), *b = tiled(x->second.kernel, NULL);
-    if (!a && !b)
-        return NULL;
+    const ir_type *a = tiled(x->f, x->first.kernel, NULL), *b = tiled(x->f, x->second.kernel, NULL);
+    if ((!a || walks_whole(x->f, x->second.kernel)) && (!b || walks_whole(x->f, x->first.kernel)))
+        return NULL; /* what the other tiles joins the one that walks once */
     if (mixes_features(x->first.kernel) || mixes_features(x->second.kernel))
         return "one walks in tiles of its features, the other needs all features of a row at once";
     if (x->first.graph < 0 || x->second.graph < 0 || !has_reduction(x->first.kernel) ||
@@ -155,7 +163,7 @@ static const char *objection_of_tiles(const fuse_pair *x) {
     if (!a || !b)
         return "one walks in tiles of its features, the other walks once";
     ir_type s = in_program(&x->first, a), t = in_program(&x->second, b);
-    bool same = ir_shape_equal(&s, &t) && !tiled(x->first.kernel, a) && !tiled(x->second.kernel, b);
+    bool same = ir_shape_equal(&s, &t) && !tiled(x->f, x->first.kernel, a) && !tiled(x->f, x->second.kernel, b);
     return same ? NULL : "their reductions are walked in different tiles";
 }
 
@@ -189,7 +197,7 @@ const char *fuse_objection(const fuse_pair *x) {
     if (results > FUSE_RESULTS || x->first.kernel->n_params + x->second.kernel->n_params > FUSE_FIELDS)
         return "the kernel would have too many arrays";
     const char *why = objection_of_tiles(x);
-    if (!why && x->first_mode == FUSE_EDGES && tiled(x->second.kernel, NULL) && is_much(x->first.kernel))
+    if (!why && x->first_mode == FUSE_EDGES && tiled(x->f, x->second.kernel, NULL) && is_much(x->first.kernel))
         why = "it would be computed again in every tile of the features";
     return !why && x->first_mode == FUSE_SOURCES ? objection_at_sources(x) : why;
 }

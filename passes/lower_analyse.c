@@ -4,6 +4,7 @@
  * all of it has one shape, element by element, with an open or wide last axis; the rest is computed whole.  Levels
  * count the walks that must be over before a value is known. */
 #include "passes/lower.h"
+#include "passes/pass_util.h"
 
 #include <string.h>
 
@@ -214,9 +215,50 @@ static void judge_components(lower *L, component_facts *facts) {
     }
 }
 
+/* By number of a walk: whether it goes through all features of an edge, as for a dot product. */
+static bool *whole_walks(const lower *L, const uint32_t *walk) {
+    bool *whole = base_arena_new_array(L->scratch, bool, L->k->n_ops + 2);
+    for (size_t i = 0; i < L->k->body.n; i++) {
+        ir_id id = L->k->body.ops[i];
+        const ir_op *op = ir_at(L->k, id);
+        whole[walk[id]] |= L->info[id].live && pass_walks_whole(L->k, op);
+        for (uint32_t a = 0; L->info[id].live && is_reduction(op) && a < op->n_args; a++)
+            whole[walk[id]] |= L->info[op->args[a]].edge_fold;
+    }
+    for (uint32_t i = 0; i < L->ret->n_args; i++)
+        whole[walk[L->ret->args[i]] + 1] |= L->info[L->ret->args[i]].edge_fold;
+    return whole;
+}
+
+/* By id: how many walks it takes to know the value when nothing is tiled; of a reduction, the number of its own. */
+static uint32_t *number_walks(const lower *L) {
+    uint32_t *walk = base_arena_new_array(L->scratch, uint32_t, L->k->n_ops);
+    for (size_t i = 0; i < L->k->body.n; i++) {
+        ir_id id = L->k->body.ops[i];
+        const ir_op *op = ir_at(L->k, id);
+        for (uint32_t a = 0; a < op->n_args; a++)
+            walk[id] = walk[op->args[a]] > walk[id] ? walk[op->args[a]] : walk[id];
+        walk[id] += is_reduction(op) && !L->info[id].empty;
+    }
+    return walk;
+}
+
+/* Where a walk fetches all features of an edge anyway, tiles would be a second walk: sums in memory cost less than that. */
+static void join_whole_walks(lower *L, component_facts *facts) {
+    const uint32_t *walk = number_walks(L);
+    const bool *whole = whole_walks(L, walk);
+    for (size_t i = 0; i < L->k->body.n; i++) {
+        ir_id id = L->k->body.ops[i];
+        if (L->info[id].live && L->info[id].featured && whole[walk[id]])
+            facts[component(L, id)].whole = true;
+    }
+}
+
 static void choose_tiles(lower *L) {
     component_facts *facts = base_arena_new_array(L->scratch, component_facts, L->k->n_ops);
     judge_components(L, facts);
+    if (!L->cuda)
+        join_whole_walks(L, facts);
     for (size_t i = 0; i < L->k->body.n; i++) {
         ir_id id = L->k->body.ops[i];
         uint32_t c = component(L, id);

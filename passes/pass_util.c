@@ -109,3 +109,20 @@ bool pass_says_dim(const ir_op *op, ir_attr_key *key) {
     *key = op->code == IR_SLICE ? IR_ATTR_BEGIN : IR_ATTR_DIM;
     return op->code == IR_SLICE || op->code == IR_DIMSIZE;
 }
+
+static bool is_open_row(const ir_type *t) { return t->rank == 1 && ir_dim_is_sym(t->dim[0]); }
+
+bool pass_walks_whole(const ir_func *f, const ir_op *op) {
+    bool number = false, row = false, math = false;
+    if (op->code == IR_REDUCE && op->n_args > 1) /* softmax: scores, values */
+        return !ir_at(f, op->args[0])->type.rank && is_open_row(&op->type);
+    for (uint32_t i = 0; op->code == IR_COMBINE && i < op->n_args / 2; i++) {
+        number = number || !ir_at(f, op->args[i])->type.rank;
+        row = row || is_open_row(&ir_at(f, op->args[i])->type);
+    }
+    for (size_t i = 0; number && row && i < op->region->n; i++) {
+        const ir_op *in = ir_at(f, op->region->ops[i]);
+        math = math || (!in->type.rank && ir_math_name(in->code, in->type.dtype));
+    }
+    return math;
+}

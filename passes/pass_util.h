@@ -37,5 +37,8 @@ bool pass_has_level(const ir_module *m, ir_level level);
 ir_type pass_type_drop_lead(const ir_type *t); /* the feature axes of a tensor of a program */
 /* Does the operation say a dimension?  Where it is copied into another function that has to change. */
 bool pass_says_dim(const ir_op *op, ir_attr_key *key);
+/* Has the reduction a state of an open row of features and of numbers that take a function of mathematics, as a softmax has?
+ * CPUs walk once for all of them: each tile of the features would compute the numbers again. */
+bool pass_walks_whole(const ir_func *f, const ir_op *op);
 
 #endif

@@ -1,14 +1,16 @@
-/* schedule_cpu: widths of tiles, elements of a vector, distance of prefetches.  Changes no bit of a result.
+/* schedule_cpu: widths of tiles, elements of a vector, distance of prefetches, rows that are emitted for some sizes too.
+ * Changes no bit of a result.
  *
  * One vector width per function: an array can live in vector registers only when all its loops cut it alike.  Tiles are
  * as wide as the accumulators that fit into the vector registers; a constant axis is cut into equal parts. */
 #include "passes/pass_util.h"
 
-#define TILE_BYTES 256     /* of one accumulator: eight registers of 32 bytes */
-#define VECTOR_BYTES 64    /* several registers at once hide the latency of an addition */
-#define FETCH_ROW_BYTES 32  /* smaller rows of a source field: the processor runs far enough ahead by itself */
-#define FETCH_BYTES 2048    /* to have on the way: measured best for random rows of 64 to 1024 bytes */
-#define FETCH_OPEN 16       /* edges, when the width is open */
+#define TILE_BYTES 256 /* of one accumulator: eight registers of 32 bytes */
+#define VECTOR_BYTES 64 /* several registers at once hide the latency of an addition */
+#define FETCH_ROW_BYTES 32 /* smaller rows of a source field: the processor runs far enough ahead by itself */
+#define FETCH_BYTES 4096 /* to have on the way: measured best for random rows of 64 to 1024 bytes */
+#define LEAST_AHEAD 8 /* edges, and at most */
+#define MOST_AHEAD 32
 
 /* ---- widest element ---- */
 static bool is_element(const ir_op *op) {
@@ -73,17 +75,6 @@ static int64_t widest_row(const ir_func *f, const ir_region *r, ir_id source) {
     return widest;
 }
 
-/* In edges, 0: none. */
-static int64_t fetch_distance(const ir_func *f, const ir_op *edges, ir_id source) {
-    int64_t bytes = source ? widest_row(f, edges->region, source) : 0;
-    if (bytes < FETCH_ROW_BYTES)
-        return 0;
-    if (bytes == SIZE_OPEN)
-        return FETCH_OPEN;
-    int64_t distance = FETCH_BYTES / bytes;
-    return distance < 8 ? 8 : distance > 32 ? 32 : distance;
-}
-
 static ir_id source_arg(const ir_func *f, const ir_op *edges) {
     for (size_t i = 0; i < edges->region->n; i++) {
         const ir_op *op = ir_at(f, edges->region->ops[i]);
@@ -91,6 +82,50 @@ static ir_id source_arg(const ir_func *f, const ir_op *edges) {
             return edges->region->ops[i];
     }
     return 0;
+}
+
+/* How far ahead rows at sources are asked for; where their size is open, the walk finds out. */
+static void set_distance(ir_module *m, const ir_func *f, ir_op *edges) {
+    ir_id source = source_arg(f, edges);
+    int64_t bytes = source ? widest_row(f, edges->region, source) : 0;
+    if (bytes < FETCH_ROW_BYTES)
+        return;
+    int64_t distance = FETCH_BYTES / bytes;
+    bool open = bytes == SIZE_OPEN;
+    ir_set_int(m, edges, IR_ATTR_PREFETCH,
+               open || distance > MOST_AHEAD ? MOST_AHEAD
+               : distance < LEAST_AHEAD      ? LEAST_AHEAD
+                                             : distance);
+    if (open)
+        ir_set_int(m, edges, IR_ATTR_FETCH, FETCH_BYTES);
+}
+
+/* ---- sizes of their own ---- */
+typedef struct open_sums {
+    ir_dim dim; /* of the sums that walks keep, 0: there are none */
+    bool differ;
+} open_sums;
+
+static void look_for_sets(open_sums *s, const ir_func *f, const ir_region *r, bool walk) {
+    for (size_t i = 0; i < r->n; i++) {
+        const ir_op *op = ir_at(f, r->ops[i]);
+        const ir_type *t = op->code == IR_SET ? &ir_at(f, op->args[0])->type : NULL;
+        if (walk && t && t->rank == 1 && ir_dim_is_sym(t->dim[0])) {
+            s->differ = s->differ || (s->dim && s->dim != t->dim[0]);
+            s->dim = t->dim[0];
+        }
+        if (op->region)
+            look_for_sets(s, f, op->region, walk || op->code == IR_EDGES);
+    }
+}
+
+/* Sums of a walk over an open number of features are in memory, where a known number of them is in registers: one walk
+ * that has both those and the features of an edge to go through is emitted for some numbers too. */
+static void set_sizes(ir_module *m, const ir_func *f, ir_op *rows) {
+    open_sums s = {0};
+    look_for_sets(&s, f, rows->region, false);
+    if (s.dim && !s.differ)
+        ir_set_int(m, rows, IR_ATTR_SIZES, s.dim);
 }
 
 /* ---- the pass ---- */
@@ -109,14 +144,15 @@ typedef struct schedule {
 
 static void schedule_op(void *ctx, ir_func *f, ir_region *r, ir_id id) {
     const schedule *s = ctx;
-    (void)r;
     ir_op *op = ir_at(f, id);
     if (op->code == IR_TILES && !holds_rows(f, op->region))
         ir_set_int(s->m, op, IR_ATTR_WIDTH, tile_width(f, op, s->wide));
     else if (op->code == IR_LANES)
         ir_set_int(s->m, op, IR_ATTR_VECTOR, VECTOR_BYTES / (s->wide ? 8 : 4));
-    else if (op->code == IR_EDGES && fetch_distance(f, op, source_arg(f, op)))
-        ir_set_int(s->m, op, IR_ATTR_PREFETCH, fetch_distance(f, op, source_arg(f, op)));
+    else if (op->code == IR_EDGES)
+        set_distance(s->m, f, op);
+    else if (op->code == IR_ROWS && r == &f->body)
+        set_sizes(s->m, f, op);
 }
 
 static bool schedule_func(ir_module *m, ir_func *f, pass_context *ctx, base_str *err) {

@@ -242,6 +242,9 @@ typedef struct tiga_module_info {
 #else
 #define TIGA_PREFETCH(address) ((void)(address))
 #endif
+/* As many rows ahead as have so many bytes, from a quarter of `most` to it. */
+#define TIGA_FAR(most, bytes, row) \
+    ((row) * (most) <= (bytes) ? (most) : (row) * (most) <= 2 * (bytes) ? (most) / 2 : (most) / 4)
 /* A place that may lie behind the end of the array, where no pointer may. */
 #define TIGA_PREFETCH_AT(array, index) \
     TIGA_PREFETCH((const void *)((uintptr_t)(array) + (uintptr_t)(index) * sizeof *(array)))
