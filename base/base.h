@@ -219,6 +219,9 @@ typedef int64_t base_size_of(const void *user, const char *name, size_t length);
 bool base_size_is_computed(const char *text);
 bool base_size_next(const char **at, base_size_term *out); /* false: this is no sum of products */
 bool base_size_eval(const char *text, base_size_of *of, const void *user, int64_t *out); /* false: not known, or 2^63 */
+/* The one name of a sum that is not known, when the value of the sum says it: of "D+2*K" = 7 and D = 3, K is 2. */
+bool base_size_solve(const char *text, int64_t value, base_size_of *of, const void *user, base_size_term *unknown,
+                     int64_t *out);
 
 /* ---- cores.c: how many threads are of use ------------------------------------------------------------------------ */
 int base_default_threads(void); /* found out once */

@@ -56,3 +56,40 @@ bool base_size_eval(const char *text, base_size_of *of, const void *user, int64_
             return false;
     return true;
 }
+
+/* One term of `factor * unknown + rest`.  The unknown is a term of one name. */
+static bool add_to_line(const base_size_term *t, base_size_of *of, const void *user, base_size_term *unknown,
+                        int64_t *factor, int64_t *rest) {
+    base_size_term known = *t;
+    known.n_names = 0;
+    bool has = false;
+    for (uint32_t i = 0; i < t->n_names; i++) {
+        if (of(user, t->name[i], t->length[i]) >= 0) {
+            known.name[known.n_names] = t->name[i];
+            known.length[known.n_names++] = t->length[i];
+            continue;
+        }
+        bool other = unknown->n_names &&
+                     (unknown->length[0] != t->length[i] || memcmp(unknown->name[0], t->name[i], t->length[i]) != 0);
+        if (has || other)
+            return false;
+        has = true;
+        *unknown = (base_size_term){.factor = 1, .n_names = 1, .name = {t->name[i]}, .length = {t->length[i]}};
+    }
+    int64_t v, *to = has ? factor : rest;
+    return term_value(&known, of, user, &v) && !__builtin_add_overflow(*to, v, to);
+}
+
+bool base_size_solve(const char *text, int64_t value, base_size_of *of, const void *user, base_size_term *unknown,
+                     int64_t *out) {
+    base_size_term t;
+    int64_t factor = 0, rest = 0;
+    *unknown = (base_size_term){.factor = 1};
+    while (*text)
+        if (!base_size_next(&text, &t) || !add_to_line(&t, of, user, unknown, &factor, &rest))
+            return false;
+    if (factor == 0 || __builtin_sub_overflow(value, rest, &value) || (factor == -1 && value == INT64_MIN))
+        return false;
+    *out = value / factor;
+    return value % factor == 0 && *out >= 0;
+}

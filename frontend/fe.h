@@ -198,6 +198,7 @@ struct fe_decl {
     fe_reducer_body *reducer;
     uint64_t params_used; /* fn: bit for each of the first 64 parameters */
     uint64_t syms_used;   /* kernel: bit for each of the first 64 symbols that its head uses */
+    size_t first_token, end_token; /* of its text; of_export: none */
     ir_func *func;
     fe_decl *unfixed;     /* kernel with a dimension that -D fixes: the same without -D, for calls with other sizes */
     bool unfixed_used;

@@ -62,9 +62,58 @@ static ir_func *new_func(fe_context *c, const fe_decl *d) {
     return f;
 }
 
+/* Does a dimension stand anywhere but in the list of its declaration? */
+static bool is_mentioned(const fe_lower *l, const fe_symbol *s) {
+    const fe_decl *d = l->decl;
+    bool found = d->end_token == 0 || d->n_syms > 64; /* made by an export; too many to look for each */
+    for (size_t i = d->first_token; i < d->end_token && !found; i++)
+        found = l->c->tokens[i].name == s->name && l->c->tokens[i].span.begin != s->span.begin;
+    for (size_t i = 0; i < l->c->n_defines && !found; i++)
+        found = strcmp(l->c->defines[i].name, s->name->text) == 0;
+    return found;
+}
+
+/* One that nothing mentions gets a warning later and is no argument of what is called. */
 static void bind_symbols(fe_lower *l) {
-    for (size_t i = 0; i < l->decl->n_syms; i++)
-        fe_bind_dim(l, l->decl->syms[i].name, l->decl->syms[i].span);
+    for (size_t i = 0; i < l->decl->n_syms; i++) {
+        const fe_symbol *s = &l->decl->syms[i];
+        if (is_mentioned(l, s))
+            fe_bind_dim(l, s->name, s->span);
+        else
+            fe_bind(l, FE_BIND_DIM, s->name, s->span, "dimension")->dim = 1;
+    }
+}
+
+static bool sum_has(const char *sum, const char *name) {
+    base_size_term t;
+    while (*sum && base_size_next(&sum, &t))
+        for (uint32_t i = 0; i < t.n_names; i++)
+            if (strlen(name) == t.length[i] && memcmp(name, t.name[i], t.length[i]) == 0)
+                return true;
+    return false;
+}
+
+static bool types_show(const ir_func *f, const ir_param *p, size_t n, const char *name) {
+    for (size_t i = 0; i < n; i++)
+        for (uint32_t k = 0; k < p[i].type.rank; k++)
+            if (ir_dim_is_sym(p[i].type.dim[k]) && sum_has(f->syms[ir_dim_sym_index(p[i].type.dim[k])], name))
+                return true;
+    return false;
+}
+
+/* The size of an open dimension comes from an array that has it as an axis. */
+static void check_shown(fe_lower *l, const fe_decl *d) {
+    const ir_func *f = l->b.f;
+    for (size_t i = 0; i < d->n_syms && i < 64; i++) {
+        const char *name = d->syms[i].name->text;
+        uint32_t sym;
+        if (!ir_sym_find(f, name, &sym) || types_show(f, f->params, f->n_params, name) ||
+            types_show(f, f->results, f->n_results, name))
+            continue;
+        base_diag *e = fe_report(l->c, FE_E0228, d->syms[i].span, "nothing shows the size of '%s'", name);
+        fe_label(l->c, e, "no %s and no result has this axis; give the size as a param, or fix it with -D %s=8",
+                 d->kind == FE_TOK_KERNEL ? "field" : "parameter", name);
+    }
 }
 
 static void bind_fields(fe_lower *l, fe_decl *d) {
@@ -97,6 +146,9 @@ static void kernel_head(fe_context *c, fe_decl *d) {
     }
     if (!add_results(&l, d) || c->diags->n_errors > before)
         d->bad = true;
+    else
+        check_shown(&l, d);
+    d->bad |= c->diags->n_errors > before;
     for (size_t i = 0; i < l.n_binds; i++) { /* unused ones are found out with the body */
         d->syms_used |= l.binds[i]->used && i < 64 ? (uint64_t)1 << i : 0;
         l.binds[i]->what = "(dimension";
@@ -485,6 +537,8 @@ static void one_program(fe_lower *l, fe_decl *d) {
     program_params(l, d);
     if (!add_results(l, d) || l->c->diags->n_errors > before)
         d->bad = true;
+    else
+        check_shown(l, d);
     l->target = (fe_target){.results = l->b.f->results, .n = l->b.f->n_results};
     lower_block(l, &d->body, true);
     fe_close_block(l, 0);

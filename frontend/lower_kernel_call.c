@@ -17,6 +17,9 @@ typedef struct call {
     const fe_expr **given;
     ir_dim *dims; /* per symbol of the callee */
     bool *bound;
+    ir_dim *sums; /* per symbol that is computed from others: what an argument shows of it, */
+    bool *summed; /* and whether one does */
+    const char *said; /* {dims} of the call; NULL: the arguments say it all */
 } call;
 
 static bool find_graph(call *k) {
@@ -141,8 +144,11 @@ static bool bind_dim(call *k, ir_dim formal, ir_dim actual) {
     if (!ir_dim_is_sym(formal))
         return formal == actual;
     uint32_t s = ir_dim_sym_index(formal);
-    if (ir_sym_is_computed(k->callee->syms[s]))
-        return true; /* seen when the others are known */
+    if (ir_sym_is_computed(k->callee->syms[s])) { /* looked at when the others are known */
+        k->sums[s] = actual;
+        k->summed[s] = true;
+        return true;
+    }
     if (!k->bound[s]) {
         k->bound[s] = true;
         k->dims[s] = actual;
@@ -176,11 +182,33 @@ static bool actual_dim(call *k, ir_dim formal, ir_dim *out) {
     if (k->bound[s])
         return true;
     k->bound[s] = true; /* once */
-    fe_label(k->l->c,
-             fe_report(k->l->c, FE_E0304, k->e->span, "dimension %s of kernel '%s' is not known in this call",
-                       k->callee->syms[s], k->callee->name),
-             "pass an array with this axis, for example fill(0.0, [...])");
+    base_diag *diag = fe_report(k->l->c, FE_E0304, k->e->span, "dimension %s of kernel '%s' is not known in this call",
+                                k->callee->syms[s], k->callee->name);
+    fe_label(k->l->c, diag, "pass an array with this axis, for example fill(0.0, [...])");
+    for (uint32_t i = 0; i < k->callee->n_syms; i++)
+        if (k->summed[i])
+            fe_note(k->l->c, diag, "%s is %s in this call, which does not say %s", k->callee->syms[i],
+                    fe_dim_text(k->l, k->sums[i]), k->callee->syms[s]);
     return false;
+}
+
+/* A sum that an argument shows may say the one dimension in it that nothing else shows: {dims} of the call tells it. */
+static void solve_dims(call *k, base_str *said) {
+    fe_lower *l = k->l;
+    for (bool found = true; found;) {
+        found = false;
+        for (uint32_t s = 0; s < k->callee->n_syms; s++) {
+            uint32_t unknown;
+            ir_sum sum;
+            ir_dim d;
+            if (!k->summed[s] || !ir_sum_solve(l->b.f, k->callee, s, k->dims, k->bound, k->sums[s], &unknown, &sum) ||
+                !ir_sum_dim(l->c->module, l->b.f, &sum, &d))
+                continue;
+            k->dims[unknown] = d;
+            k->bound[unknown] = found = true;
+            base_str_addf(said, "%s%s=%s", said->len ? ";" : "", k->callee->syms[unknown], fe_dim_text(l, d));
+        }
+    }
 }
 
 /* Dimensions that are computed from others: in the program they are computed from what those are. */
@@ -237,6 +265,8 @@ static void take_open(call *k) {
     k->callee = k->decl->unfixed->func;
     k->dims = base_arena_new_array(k->l->c->arena, ir_dim, k->callee->n_syms + 1);
     k->bound = base_arena_new_array(k->l->c->arena, bool, k->callee->n_syms + 1);
+    k->sums = base_arena_new_array(k->l->c->arena, ir_dim, k->callee->n_syms + 1);
+    k->summed = base_arena_new_array(k->l->c->arena, bool, k->callee->n_syms + 1);
 }
 
 static bool lower_fields(call *k) {
@@ -262,6 +292,11 @@ static bool lower_fields(call *k) {
         take_open(k);
     for (size_t i = 0; i < k->callee->n_params && ok; i++)
         ok = bind_full(k, i);
+    base_str said = {0};
+    if (ok)
+        solve_dims(k, &said);
+    k->said = said.len ? base_arena_strndup(l->c->arena, base_str_text(&said), said.len) : NULL;
+    base_str_fini(&said);
     ok = ok && compute_dims(k);
     for (size_t i = 0; i < k->callee->n_params && ok; i++) {
         const ir_param *p = &k->callee->params[i];
@@ -291,6 +326,8 @@ static ir_id emit_call(call *k) {
         return 0;
     ir_set_word(l->c->module, ir_at(l->b.f, id), IR_ATTR_CALLEE, f->name);
     ir_set_int(l->c->module, ir_at(l->b.f, id), IR_ATTR_GRAPH, (int64_t)k->graph_param);
+    if (k->said)
+        ir_set_word(l->c->module, ir_at(l->b.f, id), IR_ATTR_DIMS, k->said);
     for (size_t i = 0; i < f->n_results && !one; i++) { /* checks that every dimension is known */
         ir_id part = fe_put(l, k->e->span, IR_GET, ir_scalar(IR_F32), &id, 1);
         int axis = f->results[i].type.space == IR_EDGE ? 2 : 0;
@@ -336,6 +373,8 @@ ir_id fe_lower_kernel_call(fe_lower *l, const fe_expr *e, fe_decl *decl) {
     k.given = base_arena_new_array(c->arena, const fe_expr *, n);
     k.dims = base_arena_new_array(c->arena, ir_dim, n);
     k.bound = base_arena_new_array(c->arena, bool, n);
+    k.sums = base_arena_new_array(c->arena, ir_dim, n);
+    k.summed = base_arena_new_array(c->arena, bool, n);
     if (!find_graph(&k) || !match_fields(&k) || !lower_fields(&k))
         return 0;
     return emit_call(&k);

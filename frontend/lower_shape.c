@@ -239,6 +239,16 @@ void fe_drop_turned(fe_lower *l) {
     }
 }
 
+/* Rows of one graph where those of another stand: one dimension, as everywhere. */
+static bool rows_meet(fe_lower *l, const ir_type *from, const ir_type *to) {
+    if (!l->program || !from->rank || !to->rank || from->dim[0] == to->dim[0] || !fe_is_graph_dim(l, from->dim[0]) ||
+        !fe_is_graph_dim(l, to->dim[0]))
+        return false;
+    ir_type same = *to;
+    same.dim[0] = from->dim[0];
+    return ir_same_elements(l->b.f, from, &same) && !fe_same_dim(l, from->dim[0], to->dim[0]) && l->restart;
+}
+
 static ir_id lower_reshape(fe_lower *l, const fe_expr *e, const fe_expr **slots) {
     ir_id x = fe_lower_value(l, slots[0], IR_NONE);
     ir_type type;
@@ -250,6 +260,8 @@ static ir_id lower_reshape(fe_lower *l, const fe_expr *e, const fe_expr **slots)
     if (!x || !fe_type_of(l, slots[1]->shape, &type))
         return 0;
     const ir_type *from = fe_type_at(l, x);
+    if (rows_meet(l, from, &type))
+        return 0;
     if (!ir_same_elements(l->b.f, from, &type)) {
         fe_label(l->c,
                  fe_report(l->c, FE_E0204, e->span, "reshape of %s to %s", fe_type_text(l, from),

@@ -707,6 +707,8 @@ static void parse_decl(fe_parser *p) {
         parse_block(p, &d->body, 0);
         d->bad |= p->panic;
     }
+    d->first_token = begin;
+    d->end_token = p->at;
     if (d->name)
         register_decl(p->c, d);
 }

@@ -1,6 +1,7 @@
 /* Sizes.  Dimensions named after a graph come from it; the others from the arguments, each of which must agree; what no
  * argument shows may still be read off a result that was given with memory.  A dimension called "D+K" is computed from the
- * others when all are known, and what arrays have shown of it has to be that. */
+ * others when all are known, and what arrays have shown of it has to be that; where one of the others is shown by nothing
+ * else, it follows from that. */
 #include "hierarchy_runtime/hierarchy_runtime.h"
 
 #include <string.h>
@@ -139,12 +140,6 @@ static int64_t graph_dim(const hr_frame *f, const char *dim) {
                                        : -1;
 }
 
-static tiga_status fail_unknown(hr_frame *f, int dim) {
-    return rt_fail(f->ctx, TIGA_E_TYPE,
-                   "%s: no argument shows the size of dimension %s; give a result with memory of that size",
-                   f->fn->name, f->fn->dims[dim]);
-}
-
 /* ---- what is computed from others ---- */
 static int64_t named(const void *user, const char *name, size_t length) {
     const hr_frame *f = user;
@@ -158,7 +153,7 @@ static int64_t named(const void *user, const char *name, size_t length) {
 static void add_others(const hr_frame *f, base_str *s) {
     const char *gap = "; ";
     for (int i = 0; i < f->fn->n_dims; i++)
-        if (!base_size_is_computed(f->fn->dims[i]) && !strchr(f->fn->dims[i], '.')) {
+        if (f->dims[i] >= 0 && !base_size_is_computed(f->fn->dims[i]) && !strchr(f->fn->dims[i], '.')) {
             base_str_addf(s, "%s%s = %lld", gap, f->fn->dims[i], (long long)f->dims[i]);
             gap = ", ";
         }
@@ -180,6 +175,57 @@ static tiga_status fail_computed(hr_frame *f, int dim, bool known, int64_t value
                     (long long)value, f->dim_from[dim], (long long)f->dims[dim], base_str_text(&others));
     base_str_fini(&others);
     return status;
+}
+
+/* What arrays have shown of a sum may say the one dimension in it that nothing else shows. */
+static void solve_computed(hr_frame *f) {
+    for (bool found = true; found;) {
+        found = false;
+        for (int i = 0; i < f->fn->n_dims; i++) {
+            base_size_term unknown;
+            int64_t value;
+            if (f->dims[i] < 0 || !base_size_is_computed(f->fn->dims[i]) ||
+                !base_size_solve(f->fn->dims[i], f->dims[i], named, f, &unknown, &value))
+                continue;
+            for (int k = 0; k < f->fn->n_dims; k++)
+                if (strlen(f->fn->dims[k]) == unknown.length[0] &&
+                    memcmp(f->fn->dims[k], unknown.name[0], unknown.length[0]) == 0) {
+                    f->dims[k] = value;
+                    f->dim_from[k] = f->dim_from[i];
+                    found = true;
+                }
+        }
+    }
+}
+
+/* A computed dimension that arrays have shown and that needs this one; -1: none. */
+static int shown_with(const hr_frame *f, int dim) {
+    const char *name = f->fn->dims[dim];
+    for (int i = 0; i < f->fn->n_dims; i++) {
+        const char *at = f->fn->dims[i];
+        base_size_term t;
+        while (f->dims[i] >= 0 && base_size_is_computed(f->fn->dims[i]) && *at && base_size_next(&at, &t))
+            for (uint32_t k = 0; k < t.n_names; k++)
+                if (strlen(name) == t.length[k] && memcmp(name, t.name[k], t.length[k]) == 0)
+                    return i;
+    }
+    return -1;
+}
+
+static tiga_status fail_unknown(hr_frame *f, int dim) {
+    int sum = shown_with(f, dim);
+    if (sum >= 0) {
+        base_str others = {0};
+        add_others(f, &others);
+        tiga_status status = rt_fail(
+            f->ctx, TIGA_E_TYPE, "%s: no size of dimension %s follows from '%s', where %s = %lld%s", f->fn->name,
+            f->fn->dims[dim], f->dim_from[sum], f->fn->dims[sum], (long long)f->dims[sum], base_str_text(&others));
+        base_str_fini(&others);
+        return status;
+    }
+    return rt_fail(f->ctx, TIGA_E_TYPE,
+                   "%s: no argument shows the size of dimension %s; give a result with memory of that size",
+                   f->fn->name, f->fn->dims[dim]);
 }
 
 static tiga_status compute_dims(hr_frame *f) {
@@ -218,6 +264,8 @@ tiga_status hr_solve_dims(hr_frame *f) {
     for (int i = 0; i < fn->n_results && status == TIGA_OK; i++)
         if (f->results[i]->data)
             status = hr_check_array(f, &fn->results[i], f->results[i], true);
+    if (status == TIGA_OK)
+        solve_computed(f);
     for (int i = 0; i < fn->n_dims && status == TIGA_OK; i++)
         if (f->dims[i] < 0 && !base_size_is_computed(fn->dims[i]))
             status = fail_unknown(f, i);

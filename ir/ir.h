@@ -364,6 +364,10 @@ bool ir_sum_find(const ir_func *f, const ir_sum *s, ir_dim *out); /* the same wi
 bool ir_dim_calc(ir_module *m, ir_func *f, ir_opcode code, ir_dim a, ir_dim b, ir_dim *out);
 /* Symbol `sym` of the callee, computed from others that are `dims` in the caller. */
 bool ir_sum_translate(const ir_func *caller, const ir_func *callee, uint32_t sym, const ir_dim *dims, ir_sum *out);
+/* Where that sum is `shown` in the caller and one of its symbols, *unknown, is not known yet (dims < 0 is a symbol, so
+ * `known` says it): what that one is there. */
+bool ir_sum_solve(const ir_func *caller, const ir_func *callee, uint32_t sym, const ir_dim *dims, const bool *known,
+                  ir_dim shown, uint32_t *unknown, ir_sum *out);
 bool ir_sum_is_canonical(const ir_func *f, uint32_t sym); /* of symbols of f, and in the one text that there is */
 bool ir_compute_dims(const ir_func *f, int64_t *dims); /* from the others; false: one is no size */
 

@@ -209,24 +209,87 @@ static bool symbol_of(const ir_func *f, const base_size_term *t, uint32_t i, uin
     return false;
 }
 
+/* One product of the callee's symbols without number `skip` of its names. */
+static bool product_of(const ir_func *caller, const ir_func *callee, const base_size_term *t, uint32_t skip,
+                       const ir_dim *dims, ir_sum *out) {
+    *out = ir_sum_number(t->factor);
+    for (uint32_t k = 0; k < t->n_names; k++) {
+        uint32_t at;
+        ir_sum factor;
+        if (k != skip &&
+            (!symbol_of(callee, t, k, &at) || !ir_sum_of(caller, dims[at], &factor) || !multiply(out, &factor, out)))
+            return false;
+    }
+    return true;
+}
+
 bool ir_sum_translate(const ir_func *caller, const ir_func *callee, uint32_t sym, const ir_dim *dims, ir_sum *out) {
     ir_sum formal;
     *out = (ir_sum){0};
     if (!parse(callee->syms[sym], &formal))
         return false;
     for (uint32_t i = 0; i < formal.n; i++) {
-        const base_size_term *t = &formal.term[i];
-        ir_sum product = ir_sum_number(t->factor), factor;
-        for (uint32_t k = 0; k < t->n_names; k++) {
-            uint32_t at;
-            if (!symbol_of(callee, t, k, &at) || !ir_sum_of(caller, dims[at], &factor) ||
-                !multiply(&product, &factor, &product))
-                return false;
-        }
-        if (!add_all(out, &product, 1))
+        ir_sum product;
+        if (!product_of(caller, callee, &formal.term[i], UINT32_MAX, dims, &product) || !add_all(out, &product, 1))
             return false;
     }
     return true;
+}
+
+/* a / b for a product b; false: there is a rest. */
+static bool divide_term(const base_size_term *a, const base_size_term *b, base_size_term *out) {
+    *out = (base_size_term){.factor = b->factor ? a->factor / b->factor : 0};
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < a->n_names; i++) {
+        if (at < b->n_names && compare_names(a, i, b, at) == 0) {
+            at++;
+            continue;
+        }
+        out->name[out->n_names] = a->name[i];
+        out->length[out->n_names++] = a->length[i];
+    }
+    return b->factor && a->factor % b->factor == 0 && at == b->n_names;
+}
+
+/* Number of the one name in a term that is not known; UINT32_MAX: none.  false: it is not the only one. */
+static bool unknown_in(const ir_func *callee, const base_size_term *t, const bool *known, uint32_t *unknown,
+                       uint32_t *at) {
+    *at = UINT32_MAX;
+    for (uint32_t k = 0; k < t->n_names; k++) {
+        uint32_t sym;
+        if (!symbol_of(callee, t, k, &sym))
+            return false;
+        if (known[sym])
+            continue;
+        if (*at != UINT32_MAX || (*unknown != UINT32_MAX && *unknown != sym))
+            return false;
+        *at = k;
+        *unknown = sym;
+    }
+    return true;
+}
+
+bool ir_sum_solve(const ir_func *caller, const ir_func *callee, uint32_t sym, const ir_dim *dims, const bool *known,
+                  ir_dim shown, uint32_t *unknown, ir_sum *out) {
+    ir_sum formal, factor = {0}, rest;
+    *unknown = UINT32_MAX;
+    if (!parse(callee->syms[sym], &formal) || !ir_sum_of(caller, shown, &rest))
+        return false;
+    for (uint32_t i = 0; i < formal.n; i++) {
+        ir_sum product;
+        uint32_t at;
+        if (!unknown_in(callee, &formal.term[i], known, unknown, &at) ||
+            !product_of(caller, callee, &formal.term[i], at, dims, &product) ||
+            !(at == UINT32_MAX ? add_all(&rest, &product, -1) : add_all(&factor, &product, 1)))
+            return false;
+    }
+    *out = (ir_sum){0};
+    for (uint32_t i = 0; i < rest.n; i++) {
+        base_size_term t;
+        if (factor.n != 1 || !divide_term(&rest.term[i], &factor.term[0], &t) || !add_term(out, &t))
+            return false;
+    }
+    return factor.n == 1 && *unknown != UINT32_MAX;
 }
 
 /* ---- of a function ---- */

@@ -72,8 +72,12 @@ def _computed(dim):
     return any(c in dim for c in "+-*")
 
 
+def _names(dim):
+    return {factor for term in dim.replace("-", "+").split("+") for factor in term.split("*") if factor and not factor.isdigit()}
+
+
 def _compute(dim, sizes):
-    """The value of "2*D+K"; None when it is no size, or one of the others is not known: the library says so."""
+    """The value of "2*D+K"; None when one of the others is not known: the library says so."""
     total = 0
     for term in dim.replace("-", "+-").split("+"):
         product = -1 if term.startswith("-") else 1
@@ -83,7 +87,20 @@ def _compute(dim, sizes):
                 return None
             product *= size
         total += product if term else 0
-    return total if total >= 0 else None
+    return total
+
+
+def _solve_sums(dims):
+    """Where arrays have shown a sum and all but one of its names: that one.  {name: size or None}, as the library does it."""
+    for _ in dims:
+        for sum_, size in list(dims.items()):
+            unknown = [n for n in _names(sum_) if dims.get(n) is None] if _computed(sum_) and size is not None else []
+            if len(unknown) != 1:
+                continue
+            at = [_compute(sum_, {**dims, unknown[0]: i}) for i in range(3)]
+            step = at[1] - at[0]
+            if step and at[2] - at[1] == step and (size - at[0]) % step == 0 and (size - at[0]) // step >= 0:
+                dims[unknown[0]] = (size - at[0]) // step
 
 
 class Function(_lib.extension.Call if _lib.extension else object):
@@ -303,9 +320,13 @@ class Function(_lib.extension.Call if _lib.extension else object):
             for n, size in zip(f.shape, v.shape[skip:]):
                 if n < 0 and dims[-1 - n] is None:
                     dims[-1 - n] = size
-        for i, name in enumerate(self._dims):
-            if _computed(name):
-                dims[i] = _compute(name, dict(zip(self._dims, dims)))
+        if any(map(_computed, self._dims)):
+            known = dict(zip(self._dims, dims))
+            _solve_sums(known)
+            for name in filter(_computed, self._dims):
+                size = _compute(name, known)
+                known[name] = size if size is not None and size >= 0 else None
+            dims = list(known.values())
         return dims, csrs
 
     def _result_shape(self, f, dims, csrs):

@@ -128,6 +128,21 @@ export vjp turn(z, a)
             with self.assertRaisesRegex((TypeError, ValueError), words):
                 module().cut(triangle(), z=z, t=t)
 
+    def test_sizes_that_only_a_sum_shows(self):
+        m = tg.compile("""
+            kernel rest[D, K](src z: f32[D + K], dst y: f32[D]) -> f32[K] {
+                return slice(reduce sum(src.z), D, D + K) + sum(dst.y)
+            }
+            kernel heads[H, F](src z: f32[H * F]) -> f32[H] { return reduce sum(sum(reshape(src.z, [H, F]), axis = -1)) }
+        """)
+        z = [[1, 2, 3, 4], [5, 6, 7, 8], [9, 10, 11, 12]]
+        self.assertEqual(len(m.rest(triangle(), z=z, y=[[1], [1], [1]])[0]), 3)
+        self.assertEqual(len(m.rest(triangle(), z=z, y=[[1] * 3] * 3)[0]), 1)
+        for call, words in [(lambda: m.rest(triangle(), z=z, y=[[1] * 5] * 3), r"no size of dimension K follows from 'z', where D\+K = 4; D = 5"),
+                            (lambda: m.heads(triangle(), z=z), r"no size of dimension H follows from 'z', where F\*H = 4")]:
+            with self.assertRaisesRegex((TypeError, ValueError), words):
+                call()
+
     def test_results_per_edge(self):
         self.assertEqual(module().difference(triangle(), u=X), [0, 2, 0, -2, -1])
 

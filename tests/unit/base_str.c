@@ -169,5 +169,18 @@ Test(size, sums_of_products_have_values) {
                   right[i].text, (long long)v);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         cr_expect(!base_size_eval(wrong[i], three_or_five, NULL, &v), "%s", wrong[i]);
+    static const struct {
+        const char *text;
+        int64_t value, want; /* -1: cannot be told */
+    } sums[] = {{"D+X", 7, 4},     {"D+2*X", 7, 2},  {"2*X", 7, -1},    {"D*X", 12, 4},
+                {"D-X", 1, 2},     {"D-X", 4, -1},   {"X-1", 0, 1},     {"D+X", 2, -1},
+                {"X*X", 9, -1},    {"D+X+Y", 9, -1}, {"X*Y", 6, -1},    {"D+K2", 8, -1},
+                {"X+X*D+1", 9, 2}, {"X-X", 0, -1},   {"K2*D*X", 30, 2}, {"X+", 3, -1}};
+    for (size_t i = 0; i < sizeof sums / sizeof *sums; i++) {
+        base_size_term t;
+        bool told = base_size_solve(sums[i].text, sums[i].value, three_or_five, NULL, &t, &v);
+        cr_expect_eq(told ? v : -1, sums[i].want, "%s = %lld", sums[i].text, (long long)sums[i].value);
+        cr_expect(!told || (t.n_names == 1 && t.length[0] == 1 && *t.name[0] == 'X'));
+    }
     cr_expect(base_size_is_computed("D+K2") && base_size_is_computed("2*D") && !base_size_is_computed("g.dst"));
 }
