@@ -93,14 +93,15 @@ static const ir_type *reduced(const ir_func *k, const ir_op *op, int64_t *bytes)
 /* One walk for all features, though their number is open (lower_analyse.c). */
 static bool walks_whole(const fuse *f, const ir_func *k) {
     bool whole = false;
-    for (size_t i = 0; !f->cuda && i < k->body.n; i++)
-        whole = whole || pass_walks_whole(k, ir_at(k, k->body.ops[i]));
+    for (size_t i = 0; !f->cuda && !whole && i < k->body.n; i++)
+        whole = pass_walks_whole(k, ir_at(k, k->body.ops[i]));
     return whole;
 }
 
 /* A reduction with an open or wide row of features. */
 static const ir_type *tiled(const fuse *f, const ir_func *k, const ir_type *not_like) {
-    for (size_t i = 0; !walks_whole(f, k) && i < k->body.n; i++) {
+    bool whole = walks_whole(f, k);
+    for (size_t i = 0; !whole && i < k->body.n; i++) {
         int64_t bytes;
         const ir_type *t = reduced(k, ir_at(k, k->body.ops[i]), &bytes);
         if (!t || t->rank == 0)
