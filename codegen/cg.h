@@ -34,10 +34,17 @@ typedef struct cg_emission { /* one output on its way */
 bool cg_emit_with(bool (*fn)(const cg_emission *e), cg_emission *e);
 
 /* ---- cg_names.c: identifiers ------------------------------------------------------------------------------------- */
+typedef struct cg_used {
+    const char *text;
+    uint32_t base; /* the name it has a number behind, from 1 */
+    int number, next; /* that number, 0: none; the least that may be free behind this one */
+} cg_used;
 typedef struct cg_names {
     base_arena *arena;
-    const char **used;
+    cg_used *used;
     size_t n, cap;
+    uint32_t *slots; /* numbers of names from 1, by hash */
+    size_t n_slots;
 } cg_names;
 void cg_names_init(cg_names *names, base_arena *arena);
 size_t cg_names_mark(const cg_names *names); /* scopes: names taken after the mark are free again ... */

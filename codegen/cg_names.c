@@ -240,22 +240,68 @@ void cg_names_init(cg_names *names, base_arena *arena) {
 }
 
 size_t cg_names_mark(const cg_names *names) { return names->n; }
-void cg_names_release(cg_names *names, size_t mark) { names->n = mark; }
 
-static bool in_use(const cg_names *names, const char *s) {
-    for (size_t i = 0; i < names->n; ++i)
-        if (!strcmp(names->used[i], s))
-            return true;
-    return false;
+/* ---- the set: open addressing; what was taken last is given back first, so a slot can just be emptied ------------- */
+/* The slot of a name, or the empty one where it belongs. */
+static uint32_t *slot_of(const cg_names *names, const char *s) {
+    size_t at = base_hash_name(s, strlen(s)) & (names->n_slots - 1);
+    while (names->slots[at] && strcmp(names->used[names->slots[at] - 1].text, s) != 0)
+        at = (at + 1) & (names->n_slots - 1);
+    return &names->slots[at];
 }
 
+static void grow(cg_names *names) {
+    names->n_slots = names->n_slots ? names->n_slots * 2 : 64;
+    names->slots = base_arena_new_array(names->arena, uint32_t, names->n_slots);
+    for (size_t i = 0; i < names->n; i++)
+        *slot_of(names, names->used[i].text) = (uint32_t)i + 1;
+}
+
+static cg_used *find(const cg_names *names, const char *s) {
+    uint32_t at = names->n_slots ? *slot_of(names, s) : 0;
+    return at ? &names->used[at - 1] : NULL;
+}
+
+static const char *take(cg_names *names, const char *s, uint32_t base, int number) {
+    if (names->n * 2 >= names->n_slots)
+        grow(names);
+    cg_used u = {.text = s, .base = base, .number = number, .next = 2};
+    base_push(names->arena, names->used, names->n, names->cap, u);
+    *slot_of(names, s) = (uint32_t)names->n;
+    return s;
+}
+
+void cg_names_release(cg_names *names, size_t mark) {
+    while (names->n > mark) {
+        const cg_used *u = &names->used[names->n - 1];
+        *slot_of(names, u->text) = 0;
+        names->n--;
+        if (u->number && u->base - 1 < names->n && names->used[u->base - 1].next > u->number)
+            names->used[u->base - 1].next = u->number; /* free again */
+    }
+}
+
+/* x, x_, x2, x3 ...: the first that is free.  A name knows where to go on, so that many of one base take no longer. */
 const char *cg_name(cg_names *names, const char *want) {
     const char *base = cg_identifier(names->arena, want), *s = base;
     bool ends_in_digit = base[0] && isdigit((unsigned char)base[strlen(base) - 1]);
-    if (in_use(names, s))
-        s = base_arena_printf(names->arena, "%s_", base);
-    for (int i = 2; in_use(names, s); ++i)
+    const cg_used *first = find(names, base);
+    if (!first)
+        return take(names, base, 0, 0);
+    s = base_arena_printf(names->arena, "%s_", base);
+    if (!find(names, s))
+        return take(names, s, 0, 0);
+    uint32_t at = (uint32_t)(first - names->used) + 1;
+    for (int i = first->next;; ++i) {
         s = base_arena_printf(names->arena, ends_in_digit ? "%s_%d" : "%s%d", base, i);
-    base_push(names->arena, names->used, names->n, names->cap, s);
-    return s;
+        cg_used *other = find(names, s);
+        if (!other) {
+            names->used[at - 1].next = i + 1;
+            return take(names, s, at, i);
+        }
+        if (!other->number) { /* a name of somebody else's that stands in the row */
+            other->base = at;
+            other->number = i;
+        }
+    }
 }
