@@ -183,10 +183,15 @@ tiga_status tiga_tensor_pin(tiga_tensor *x, const tiga_array **out) {
     return TIGA_OK;
 }
 
+void tensor_unwatch(tiga_tensor *x) {
+    if (x->watchers && --x->watchers == 0 && !x->looked)
+        tensor_forget_shown(x);
+}
+
 void tiga_tensor_unpin(tiga_tensor *x) {
     TENSOR_TURN(tiga_tensor_home(x));
-    if (x && x->watchers && --x->watchers == 0 && !x->looked)
-        tensor_forget_shown(x);
+    if (x)
+        tensor_unwatch(x);
 }
 
 tiga_status tiga_tensor_data(tiga_tensor *x, const tiga_array **out) {

@@ -15,6 +15,7 @@
  *   nonzero.c      where a mask holds
  *   observe.c      realize, pin, data, copy_to, execution
  *   store.c        spill, residency, snapshots, the named store
+ *   dlpack.c       memory lent to other libraries, and what they give back at any time
  *   grad.c         gradients: GRAD operations between movements
  *   call.c         kernels of modules
  *   call_grad.c    gradients through them
@@ -30,6 +31,7 @@
 #include "tiga/tensor.h"
 
 #include <limits.h>
+#include <stdatomic.h>
 
 enum { TENSOR_MAX_RANK = 7 };
 
@@ -121,6 +123,7 @@ typedef struct tensor_list {
 } tensor_list;
 
 typedef struct tensor_entry tensor_entry;
+typedef struct tensor_export tensor_export;
 struct tiga_tensors {
     int64_t refs; /* the user's, and one a tensor and a buffer */
     tiga_context *ctx;
@@ -132,14 +135,18 @@ struct tiga_tensors {
     tensor_entry **table; /* open addressing */
     size_t n_entries, cap_entries;
     tiga_tensor *dead; /* nodes waiting to be freed */
+    _Atomic(tensor_export *) back; /* what others have done with; anybody adds, who has the turn takes all */
 };
 
 /* The turn of this thread, until the block ends: at the head of every public function that looks at more than what a node was
  * made with.  Inside, tensors are counted by tensor_retain and tensor_free. */
 #define TENSOR_TURN(ts) __attribute__((cleanup(tensor_turn_end), unused)) tiga_context *turn_ = tensor_turn(ts)
+void tensor_take_back(tiga_tensors *ts); /* dlpack.c */
 static inline tiga_context *tensor_turn(const tiga_tensors *ts) {
     tiga_context *ctx = ts ? ts->ctx : NULL;
     tiga_context_lock(ctx);
+    if (ts && atomic_load_explicit(&((tiga_tensors *)(uintptr_t)ts)->back, memory_order_relaxed))
+        tensor_take_back((tiga_tensors *)(uintptr_t)ts);
     return ctx;
 }
 static inline void tensor_turn_end(tiga_context **ctx) { tiga_context_unlock(*ctx); }
@@ -276,6 +283,7 @@ bool tensor_code_drop(tiga_tensors *ts, tiga_status before);
 /* ---- observe.c ---- */
 tiga_status tensor_realize_operands(tiga_tensor *const *xs, int n); /* moves on the way to xs, not xs themselves */
 tiga_status tensor_compute(tiga_tensor *const *xs, int n); /* xs themselves; wherever their memory is then */
+void tensor_unwatch(tiga_tensor *x); /* one tiga_tensor_pin less */
 void tensor_hide(tiga_tensor *x); /* what tiga_tensor_data has shown */
 void tensor_forget_shown(tiga_tensor *x); /* x is freed */
 const char *tensor_how_text(int32_t how);

@@ -170,6 +170,13 @@ TIGA_API tiga_status tiga_tensor_realize(tiga_tensor *const *xs, int n);
  * tiga_tensor_unpin.  *out is borrowed, good while pinned.  A number of weak type is seen where it is. */
 TIGA_API tiga_status tiga_tensor_pin(tiga_tensor *x, const tiga_array **out);
 TIGA_API void tiga_tensor_unpin(tiga_tensor *x);
+/* The same for another library: *managed is a DLManagedTensor of DLPack (its struct without a version), dense, on the processor,
+ * and keeps x and pins it until its deleter is called, once, on any thread, at any time, also in the middle of an operation.  The
+ * memory goes at the next operation on tensors of this tiga_tensors; the last of them must come after the deleter. */
+TIGA_API tiga_status tiga_tensor_to_dlpack(tiga_tensor *x, void **managed);
+/* For capsules of Python made by who has no C of his own: the destructor of PyCapsule_New(managed, "dltensor", ...).  Looks
+ * for Python among the symbols of the process; runs no Python, and leaves an exception that is on its way alone. */
+TIGA_API void tiga_tensor_capsule_end(void *capsule);
 /* The same for who keeps no account of it: pinned until x is freed, or tiga_tensor_spill(x). */
 TIGA_API tiga_status tiga_tensor_data(tiga_tensor *x, const tiga_array **out);
 TIGA_API tiga_status tiga_tensor_copy_to(tiga_tensor *x, void *to, int64_t n_bytes); /* E_ARGUMENT another size */

@@ -1,35 +1,20 @@
-"""Tensors for others over DLPack: without copying, and pinned until the consumer lets go."""
+"""Tensors for others over DLPack: without copying, and pinned until the consumer lets go.
+
+Consumers let go at any time, also while an exception is on its way, which code written in Python would lose, and after the
+end of the interpreter.  So nothing on that way is Python: deleter and destructor are the library's.
+"""
 import ctypes as C
 
-from . import _arrays, _lib, _tensors
+from . import _arrays, _tensors
 
-_exports = {}  # what is out: address of the managed tensor: what keeps it
+_new = C.PYFUNCTYPE(C.py_object, C.c_void_p, C.c_char_p, C.c_void_p)(("PyCapsule_New", C.pythonapi))
+_name = C.c_char_p(b"dltensor")  # the capsule keeps the pointer only
+_DELETER = C.CFUNCTYPE(None, C.c_void_p)
 
 
 class _Managed(C.Structure):
-    pass
-
-
-_DELETER = C.CFUNCTYPE(None, C.c_void_p)
-_Managed._fields_ = [("tensor", _arrays._DLTensor), ("context", C.c_void_p), ("deleter", _DELETER)]
-
-
-def _deleter(address):
-    _exports.pop(address, None)
-
-
-def _destructor(capsule):
-    """Of a capsule that nobody consumed."""
-    if _is_valid(capsule, b"dltensor"):
-        _exports.pop(_pointer(capsule, b"dltensor"), None)
-
-
-_pointer = C.PYFUNCTYPE(C.c_void_p, C.c_void_p, C.c_char_p)(("PyCapsule_GetPointer", C.pythonapi))
-_is_valid = C.PYFUNCTYPE(C.c_int, C.c_void_p, C.c_char_p)(("PyCapsule_IsValid", C.pythonapi))
-_new = C.PYFUNCTYPE(C.py_object, C.c_void_p, C.c_char_p, C.c_void_p)(("PyCapsule_New", C.pythonapi))
-
-# Consumers call these also while an exception is on its way, which Python's own code would lose; the extension's do not.
-_deleter, _destructor = map(_DELETER, _lib.extension.set_exports(_exports) if _lib.extension else (_deleter, _destructor))
+    """DLManagedTensor."""
+    _fields_ = [("tensor", _arrays._DLTensor), ("context", C.c_void_p), ("deleter", _DELETER)]
 
 
 def export(x, stream, device, copy):
@@ -41,20 +26,15 @@ def export(x, stream, device, copy):
     if copy:
         from ._create import tensor
         x = tensor(x.to_numpy()) if _arrays.numpy() else x + 0
-    dtype, shape = x.dtype, x.shape
-    address, pin = _tensors.pinned(x)
-    sizes, strides, step = _tensors.sizes(shape), _tensors.sizes(shape), 1
-    for i in reversed(range(len(shape))):
-        strides[i] = step
-        step *= shape[i]
-    m = _Managed()
-    m.tensor = _arrays._DLTensor(address or None, 1, 0, len(shape), *dtype.dlpack, 1, C.cast(sizes, C.POINTER(C.c_int64)),
-                                 C.cast(strides, C.POINTER(C.c_int64)), 0)
-    m.deleter = _deleter
-    at = C.addressof(m)
-    _exports[at] = m, sizes, strides, pin
+    managed = C.c_void_p()
+
+    def undo():
+        if managed:
+            _Managed.from_address(managed.value).deleter(managed.value)
+
+    _tensors.run("tiga_tensor_to_dlpack", x._handle, C.byref(managed), keep=managed, undo=undo)
     try:
-        return _new(at, b"dltensor", C.cast(_destructor, C.c_void_p))
+        return _new(managed.value, _name, C.cast(_tensors.home().lib.tiga_tensor_capsule_end, C.c_void_p))
     except BaseException:
-        _exports.pop(at, None)
+        undo()
         raise

@@ -180,6 +180,12 @@ if version != VERSION:
 extension = _open_extension()
 
 
+# When the collector of cycles finds garbage, it first runs the finalizers and weak references of all that is in it, in any
+# order: another finalizer may still use an object whose own has run.  What it does not track lives until the last reference
+# has gone, like objects of the extension.  For what refers to nothing that could be in a cycle.
+counted_only = C.PYFUNCTYPE(None, C.py_object)(("PyObject_GC_UnTrack", C.pythonapi))
+
+
 class _Owner:
     """What the extension's Owner is.  A signal whose handler raises in __del__, or in anything written in Python that runs as
     an object dies, is lost; so a weak reference calls the library, and nothing on that way is Python."""
@@ -197,6 +203,7 @@ _lasts, _numbers = {}, itertools.count(1)  # what waits for owners to die, and n
 
 def _own(handle, free):
     number, owner = next(_numbers), _Owner()
+    counted_only(owner)
     _lasts[number] = _Last(owner, functools.partial(free, handle))
     if number % 256 == 0:
         for old, last in list(_lasts.items()):

@@ -31,6 +31,7 @@ class _Base:
     def _take(cls, handle):
         self = object.__new__(cls)
         self._handle = handle
+        _lib.counted_only(self)
         return self
 
     def __del__(self):

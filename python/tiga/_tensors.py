@@ -79,6 +79,8 @@ _PROTOTYPES = {
     "tiga_tensor_realize": (_i, [_p, _i]),
     "tiga_tensor_pin": (_i, [_p, C.POINTER(C.POINTER(_lib.Array))]),
     "tiga_tensor_unpin": (None, [_p]),
+    "tiga_tensor_to_dlpack": (_i, [_p, _out]),
+    "tiga_tensor_capsule_end": (None, [_p]),
     "tiga_tensor_residency": (_i, [_p, C.POINTER(_memory.ResidencyC), C.POINTER(_i32)]),
     "tiga_tensor_spill": (_i, [_p]),
     "tiga_tensor_prefetch": (_i, [_p]),
@@ -172,6 +174,7 @@ class _Pin:
 
     def __init__(self, tensor):
         self.tensor = tensor
+        _lib.counted_only(self)
 
     def __del__(self):
         end(self.tensor._handle, True)

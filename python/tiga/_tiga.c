@@ -884,36 +884,6 @@ static void set_global(PyObject **place, PyObject *value) {
     Py_XDECREF(old);
 }
 
-/* ---- DLPack: the consumer's memory dies on any thread, and like our own while an exception is on its way ---- */
-static PyObject *exports; /* address of the managed tensor: what keeps it; _dlpack.py puts it in */
-
-static void forget_export(void *managed) {
-    if (!Py_IsInitialized())
-        return;
-    PyGILState_STATE state = PyGILState_Ensure();
-    PyObject *error[3];
-    PyErr_Fetch(&error[0], &error[1], &error[2]);
-    PyObject *address = PyLong_FromVoidPtr(managed);
-    if (address && PyDict_DelItem(exports, address) != 0)
-        PyErr_Clear();
-    Py_XDECREF(address);
-    PyErr_Restore(error[0], error[1], error[2]);
-    PyGILState_Release(state);
-}
-
-/* Of a capsule: nobody consumed it, unless its name is another by now. */
-static void forget_capsule(PyObject *capsule) {
-    if (PyCapsule_IsValid(capsule, "dltensor"))
-        forget_export(PyCapsule_GetPointer(capsule, "dltensor"));
-}
-
-/* set_exports(dict): the addresses of the two functions above */
-static PyObject *set_exports(PyObject *self, PyObject *dict) {
-    (void)self;
-    set_global(&exports, dict);
-    return Py_BuildValue("nn", (Py_ssize_t)(uintptr_t)forget_export, (Py_ssize_t)(uintptr_t)forget_capsule);
-}
-
 /* ---- the module ---- */
 static bool look_up(void *library, const char *name, void *place) {
     void *address = dlsym(library, name);
@@ -1005,7 +975,6 @@ static PyMethodDef methods[] = {{"setup", setup, METH_VARARGS, "setup(library, G
                                 {"set_main", set_main, METH_NOARGS, "handlers of signals run on the calling thread"},
                                 {"set_tensors", set_tensors, METH_VARARGS, "set_tensors(library, home, context)"},
                                 {"set_tensor_type", set_tensor_type, METH_VARARGS, "set_tensor_type(Tensor, slow)"},
-                                {"set_exports", set_exports, METH_O, "set_exports(dict): of DLPack, (deleter, destructor)"},
                                 {"set_scope", set_scope, METH_O, "set_scope(account or None)"},
                                 {"drain", drain, METH_NOARGS, "frees tensors that died while somebody was inside"},
                                 {"binary", binary, METH_VARARGS, "binary(name, a, b): an operator of tensors"},

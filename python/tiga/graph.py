@@ -181,6 +181,7 @@ class _Owned:
 
     def __init__(self):
         self.array, self._free = _lib.Array(), _lib_.tiga_array_free
+        _lib.counted_only(self)
 
     def __del__(self):
         self._free(C.byref(self.array))
