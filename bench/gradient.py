@@ -26,7 +26,8 @@ from table import Array, Binding
 
 class Stats(C.Structure):
     _fields_ = [("seconds", C.c_double), ("edges", C.c_int64), ("rows", C.c_int64), ("launches", C.c_int64),
-                ("bytes_read", C.c_int64), ("bytes_written", C.c_int64), ("peak_bytes", C.c_int64)]
+                ("bytes_read", C.c_int64), ("bytes_written", C.c_int64), ("peak_bytes", C.c_int64),
+                ("transposes", C.c_int64)]
 
 
 # Gathered rows of F floats per edge, then other bytes per edge (columns, edge numbers, scalars), forward and step.

@@ -236,11 +236,11 @@ static void kernel_row(const ir_module *m, const ir_func *f, int source_bits, co
     cg_text one = {.out = name};
     cg_string_literal(&one, f->name);
     const char *any = k->facts.either ? base_arena_printf(arena, "%s_rows_any", s) : NULL;
-    cg_line(w, "{%s, %s, %s, %s, %lld, %d, %zu, %zu, %zu, %s},", base_str_text(name),
+    cg_line(w, "{%s, %s, %s, %s, %lld, %d, %u, %zu, %zu, %zu, %s},", base_str_text(name),
             any ? any : rows_name(s, 32, (source_bits & 32) || !k->facts.walks_edges, arena),
             any ? any : rows_name(s, 64, (source_bits & 64) && k->facts.walks_edges, arena),
             k->facts.needs_scratch ? base_arena_printf(arena, "%s_scratch_bytes", s) : null,
-            (long long)f->rows_per_unit, k->facts.walks_edges, f->n_params, n_outputs, f->n_syms,
+            (long long)f->rows_per_unit, k->facts.walks_edges, ir_edge_reads(f), f->n_params, n_outputs, f->n_syms,
             k->twin->n_numbers ? base_arena_printf(arena, "%s_numbers", cg_symbol(m, f->name)) : null);
 }
 
@@ -270,7 +270,7 @@ static void emit_kernel_table(const ir_module *m, int source_bits, const kernel 
         if (m->funcs[i]->level == IR_LEVEL_LOOP)
             kernel_row(m, m->funcs[i], source_bits, &kernels[n++], w, arena);
     if (!n)
-        cg_line(w, "{NULL, NULL, NULL, NULL, 1, 0, 0, 0, 0, NULL},");
+        cg_line(w, "{NULL, NULL, NULL, NULL, 1, 0, 0, 0, 0, 0, NULL},");
     cg_close(w, ";\n");
 }
 

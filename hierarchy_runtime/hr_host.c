@@ -245,6 +245,11 @@ static int32_t pin_check(hr_frame *f, const tiga_kernel_code *code, tiga_instanc
     return TIGA_OK;
 }
 
+static int64_t graph_bytes(const tiga_kernel_code *code, const tiga_csr *g) {
+    int64_t columns = ((code->reads & TIGA_READS_SOURCE) != 0) + ((code->reads & TIGA_READS_EDGE_OF) != 0);
+    return (g->n_dst + 1) * 8 + columns * g->n_edges * (g->source_bits / 8);
+}
+
 static int32_t launch(void *frame, const tiga_kernel_code *code, int32_t graph, int64_t n_rows,
                       tiga_instance *const *buffers, const int64_t *dims) {
     hr_frame *f = frame;
@@ -268,7 +273,7 @@ static int32_t launch(void *frame, const tiga_kernel_code *code, int32_t graph, 
         f->stats.rows += n_rows;
         if (l.graph) {
             f->stats.edges += l.graph->n_edges;
-            f->stats.bytes_read += (l.graph->n_dst + 1) * 8 + l.graph->n_edges * (l.graph->source_bits / 8);
+            f->stats.bytes_read += graph_bytes(code, l.graph);
         }
     }
     if (data != few)

@@ -329,6 +329,11 @@ void ir_walk(ir_func *f, void (*fn)(void *ctx, ir_func *f, ir_region *r, ir_id i
 void ir_count_uses(ir_func *f, uint32_t *uses); /* uses[f->n_ops]: by operations that stand in a region */
 bool ir_walks(const ir_func *f); /* domain dst or src: there may be edges */
 bool ir_transposed(const ir_func *f); /* domain src */
+/* Of a loop function: whether some walk looks at the sources of edges, or at their numbers in a transposed relation.  One
+ * whose winners are known looks at few of them: not counted. */
+enum { IR_READS_SOURCE = 1, IR_READS_EDGE_OF = 2 };
+unsigned ir_edge_reads(const ir_func *f);
+unsigned ir_walk_reads(const ir_func *f, const ir_op *edges); /* of one walk */
 bool ir_is_scan(const ir_op *combine); /* its members are values per edge */
 const ir_op *ir_yield_of(const ir_func *f, const ir_op *op); /* of a repeat or an arm; of an if: its first arm's */
 bool ir_has_effect(const ir_op *op); /* must be kept although nothing uses its value; true of every op with a region */

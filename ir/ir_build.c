@@ -333,6 +333,36 @@ bool ir_is_scan(const ir_op *combine) { return ir_int(combine, IR_ATTR_SCAN, 0) 
 
 bool ir_transposed(const ir_func *f) { return f->domain && strcmp(f->domain, "src") == 0; }
 
+/* The value that stands for the source in a walk; 0: nobody asks for it. */
+static ir_id source_in(const ir_func *f, const ir_region *r) {
+    for (size_t i = 0; i < r->n; i++)
+        if (ir_at(f, r->ops[i])->code == IR_ARG && ir_int(ir_at(f, r->ops[i]), IR_ATTR_INDEX, 0) == 1)
+            return r->ops[i];
+    return 0;
+}
+
+static unsigned reads_in(const ir_func *f, const ir_region *r, ir_id source) {
+    unsigned reads = 0;
+    for (size_t i = 0; i < r->n; i++) {
+        const ir_op *op = ir_at(f, r->ops[i]);
+        if (op->code == IR_SOURCE)
+            reads |= IR_READS_SOURCE;
+        if (op->code == IR_EDGEID && ir_transposed(f))
+            reads |= IR_READS_EDGE_OF;
+        for (uint32_t k = 0; source && k < op->n_args; k++)
+            reads |= op->args[k] == source ? IR_READS_SOURCE : 0;
+        if (op->region)
+            reads |= op->code == IR_EDGES ? ir_walk_reads(f, op) : reads_in(f, op->region, source);
+    }
+    return reads;
+}
+
+unsigned ir_walk_reads(const ir_func *f, const ir_op *edges) {
+    return reads_in(f, edges->region, source_in(f, edges->region));
+}
+
+unsigned ir_edge_reads(const ir_func *f) { return f->winners.known ? 0 : reads_in(f, &f->body, 0); }
+
 const ir_op *ir_yield_of(const ir_func *f, const ir_op *op) {
     if (op->code == IR_IF)
         op = ir_at(f, op->region->ops[0]);

@@ -59,7 +59,7 @@ static void end_bytes(bytes *b, base_str *out, const char *per) {
 typedef struct walk {
     ir_id id; /* of the edges loop; 0: none, the rows */
     int64_t width; /* of the tiles around; 0: none */
-    bool edge_of; /* numbers of edges in the graph are read */
+    unsigned reads; /* of each edge, beside fields: IR_READS_* */
 } walk;
 
 typedef struct reader { /* over one loop function */
@@ -101,10 +101,9 @@ static void read_region(reader *r, const ir_region *region, size_t at, int64_t w
         if (op->code == IR_LOAD || op->code == IR_STORE)
             read_access(r, op, at);
         r->offsets |= op->code == IR_DEGREE;
-        r->walks[at].edge_of |= op->code == IR_EDGEID && ir_transposed(r->f);
         if (op->code == IR_EDGES && r->n_walks < 64) {
             inside = r->n_walks++;
-            r->walks[inside] = (walk){.id = region->ops[i], .width = width};
+            r->walks[inside] = (walk){.id = region->ops[i], .width = width, .reads = ir_walk_reads(r->f, op)};
         }
         if (op->region)
             read_region(r, op->region, inside, op->code == IR_TILES ? ir_int(op, IR_ATTR_WIDTH, 0) : width);
@@ -120,8 +119,9 @@ static void explain_walk(explainer *x, reader *r, size_t at, int depth) {
     if (r->walks[at].width)
         base_str_addf(x->out, " for each %lld features", (long long)r->walks[at].width);
     base_str_add(x->out, ": ");
-    add_fixed(&b, 4, "column");
-    if (r->walks[at].edge_of)
+    if (r->walks[at].reads & IR_READS_SOURCE)
+        add_fixed(&b, 4, "column");
+    if (r->walks[at].reads & IR_READS_EDGE_OF)
         add_fixed(&b, 4, "edge number");
     for (size_t i = 0; i < r->f->n_params; i++)
         if (r->seen[at * r->f->n_params + i])

@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-#define TIGA_ABI_VERSION 6
+#define TIGA_ABI_VERSION 7
 
 /* Element types, the same numbers as in the compiler's type table. */
 enum {
@@ -67,6 +67,9 @@ typedef struct tiga_launch_args {
 /* Computes units row_begin .. row_end-1.  Allocates nothing, starts no threads, touches only its arguments. */
 typedef void (*tiga_rows_fn)(const tiga_launch_args *args, int64_t row_begin, int64_t row_end);
 
+/* What a kernel that goes over edges reads of each, beside its fields. */
+enum { TIGA_READS_SOURCE = 1, TIGA_READS_EDGE_OF = 2 };
+
 /* One compiled loop nest. A unit is `rows_per_unit` rows of the domain (1 except in full reductions). */
 typedef struct tiga_kernel_code {
     const char *name;
@@ -77,6 +80,7 @@ typedef struct tiga_kernel_code {
     /* 0; 1: the graph by destination; 2: by source, the transposed relation; 3: the graph by destination, from which
      * each source takes what is its own: its domain is the sources, and every call goes through all of the graph */
     int32_t walks_edges;
+    int32_t reads; /* TIGA_READS_*: for statistics */
     int32_t n_buffers, n_outputs, n_dims; /* outputs are the last n_outputs buffers */
     const double *numbers; /* constants in which kernels of one body differ; NULL: none */
 } tiga_kernel_code;

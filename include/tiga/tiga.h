@@ -191,7 +191,9 @@ typedef struct tiga_binding {
 typedef struct tiga_call_stats {
     double seconds; /* inside kernels and host code */
     int64_t edges, rows; /* visited, over all launches */
-    int64_t launches, bytes_read, bytes_written; /* compulsory traffic: every array of a launch once, graph included */
+    /* compulsory traffic: every array of a launch once; of its graph the offsets, and the sources and numbers of edges
+     * where they are looked at.  `tigac --explain-plan` counts what is read for each edge instead. */
+    int64_t launches, bytes_read, bytes_written;
     int64_t peak_bytes; /* of buffers made by the call, results it allocated included */
     int64_t transposes; /* transposed relations built by the call; a graph keeps its own, so later calls build none */
 } tiga_call_stats;

@@ -3,7 +3,7 @@ if(TIGA_COMPILER)
   set(cli_dir ${CMAKE_CURRENT_SOURCE_DIR}/cli)
   add_executable(cache_fill ${cli_dir}/cache_fill.c) # for test_cache.py
   target_link_libraries(cache_fill PRIVATE runtime)
-  foreach(test tigac tiga cache examples programs large install)
+  foreach(test tigac tiga traffic cache examples programs large install)
     add_test(NAME cli.${test} COMMAND ${TIGA_PYTHON} -m unittest -q test_${test} WORKING_DIRECTORY ${cli_dir})
     set_tests_properties(cli.${test} PROPERTIES TIMEOUT 600 LABELS cli ENVIRONMENT
       "TIGA_BUILD=${CMAKE_BINARY_DIR};PYTHONDONTWRITEBYTECODE=1;TIGA_SANITIZE=${TIGA_SANITIZE}")

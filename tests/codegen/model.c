@@ -51,7 +51,7 @@ typedef __UINTPTR_TYPE__ uintptr_t;
 extern "C" {
 #endif
 
-#define TIGA_ABI_VERSION 6
+#define TIGA_ABI_VERSION 7
 
 /* Element types, the same numbers as in the compiler's type table. */
 enum {
@@ -107,6 +107,9 @@ typedef struct tiga_launch_args {
 /* Computes units row_begin .. row_end-1.  Allocates nothing, starts no threads, touches only its arguments. */
 typedef void (*tiga_rows_fn)(const tiga_launch_args *args, int64_t row_begin, int64_t row_end);
 
+/* What a kernel that goes over edges reads of each, beside its fields. */
+enum { TIGA_READS_SOURCE = 1, TIGA_READS_EDGE_OF = 2 };
+
 /* One compiled loop nest. A unit is `rows_per_unit` rows of the domain (1 except in full reductions). */
 typedef struct tiga_kernel_code {
     const char *name;
@@ -117,6 +120,7 @@ typedef struct tiga_kernel_code {
     /* 0; 1: the graph by destination; 2: by source, the transposed relation; 3: the graph by destination, from which
      * each source takes what is its own: its domain is the sources, and every call goes through all of the graph */
     int32_t walks_edges;
+    int32_t reads; /* TIGA_READS_*: for statistics */
     int32_t n_buffers, n_outputs, n_dims; /* outputs are the last n_outputs buffers */
     const double *numbers; /* constants in which kernels of one body differ; NULL: none */
 } tiga_kernel_code;
@@ -951,9 +955,9 @@ static void spread_rows64(const tiga_launch_args *args, int64_t row_begin, int64
 
 /* name, 32-bit sources, 64-bit sources, scratch, rows a unit, walks edges, buffers, outputs, dimensions, numbers */
 static const tiga_kernel_code tiga_kernels[] = {
-    {"weighted_sum", weighted_sum_rows32, weighted_sum_rows64, NULL, 1, 1, 4, 1, 1, NULL},
-    {"smooth", smooth_rows32, smooth_rows64, NULL, 1, 1, 3, 1, 0, NULL},
-    {"spread", spread_rows32, spread_rows64, spread_scratch_bytes, 1, 1, 4, 2, 1, NULL},
+    {"weighted_sum", weighted_sum_rows32, weighted_sum_rows64, NULL, 1, 1, 1, 4, 1, 1, NULL},
+    {"smooth", smooth_rows32, smooth_rows64, NULL, 1, 1, 1, 3, 1, 0, NULL},
+    {"spread", spread_rows32, spread_rows64, spread_scratch_bytes, 1, 1, 1, 4, 2, 1, NULL},
 };
 
 /* Schedules: steps on instances i[] and numbers n[], which they name by their places.  The runtime checks

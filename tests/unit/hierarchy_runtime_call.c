@@ -41,8 +41,8 @@ static void add_one(const tiga_launch_args *a, int64_t begin, int64_t end) {
 }
 
 static const tiga_kernel_code codes[] = {
-    {"weighted_sum", weighted_rows, weighted_rows, NULL, 1, 1, 4, 1, 1, NULL},
-    {"add_one", add_one, NULL, NULL, 1, 0, 2, 1, 0, NULL},
+    {"weighted_sum", weighted_rows, weighted_rows, NULL, 1, 1, TIGA_READS_SOURCE, 4, 1, 1, NULL},
+    {"add_one", add_one, NULL, NULL, 1, 0, 0, 2, 1, 0, NULL},
 };
 
 static int32_t weighted_host(const tiga_host *host, void *frame, const int64_t *dims) {
@@ -210,7 +210,7 @@ static void write_sizes(const tiga_launch_args *a, int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; r++)
         out[r] = a->dims[r];
 }
-static const tiga_kernel_code sizes_code = {"sizes", write_sizes, NULL, NULL, 1, 0, 1, 1, 3, NULL};
+static const tiga_kernel_code sizes_code = {"sizes", write_sizes, NULL, NULL, 1, 0, 0, 1, 1, 3, NULL};
 static int32_t sizes_host(const tiga_host *host, void *frame, const int64_t *dims) {
     tiga_instance *out;
     TRY(host->bind_result(frame, 0, &out));

@@ -30,7 +30,7 @@ static void sum_rows(const tiga_launch_args *a, int64_t begin, int64_t end) {
         out[r] += s;
     }
 }
-static const tiga_kernel_code sum_code = {"sum", sum_rows, sum_rows, NULL, 1, 1, 1, 1, 0, NULL};
+static const tiga_kernel_code sum_code = {"sum", sum_rows, sum_rows, NULL, 1, 1, TIGA_READS_SOURCE, 1, 1, 0, NULL};
 
 static int64_t *run_sum(tiga_context *c, const tiga_csr *g) {
     int64_t *out = calloc((size_t)g->n_dst + 1, 8);
@@ -94,7 +94,7 @@ static void count_units(const tiga_launch_args *a, int64_t begin, int64_t end) {
 }
 
 Test(launch, units_of_many_rows) {
-    static const tiga_kernel_code code = {"units", count_units, NULL, NULL, 4096, 0, 1, 1, 0, NULL};
+    static const tiga_kernel_code code = {"units", count_units, NULL, NULL, 4096, 0, 0, 1, 1, 0, NULL};
     static const int64_t rows[] = {1, 4095, 4096, 4097, 1000000};
     for (size_t i = 0; i < 5; i++)
         for (int threads = 1; threads <= 4; threads++) {
@@ -123,7 +123,7 @@ static void use_scratch(const tiga_launch_args *a, int64_t begin, int64_t end) {
             out[r] += s[i] == (uint8_t)(r & 255) && (uintptr_t)s % 64 == 0;
     }
 }
-static const tiga_kernel_code scratch_code = {"scratch", use_scratch, NULL, scratch_of, 1, 0, 1, 1, 1, NULL};
+static const tiga_kernel_code scratch_code = {"scratch", use_scratch, NULL, scratch_of, 1, 0, 0, 1, 1, 1, NULL};
 
 Test(launch, scratch_of_each_thread_is_its_own) {
     for (int threads = 1; threads <= 4; threads++) {
@@ -148,7 +148,7 @@ static void note_run(const tiga_launch_args *a, int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; r++)
         out[r] += end - begin;
 }
-static const tiga_kernel_code run_code = {"run", note_run, NULL, scratch_of, 1, 0, 1, 1, 1, NULL};
+static const tiga_kernel_code run_code = {"run", note_run, NULL, scratch_of, 1, 0, 0, 1, 1, 1, NULL};
 
 /* What may copy a matrix for each run of rows gets long runs, and short ones for several threads only where it is large. */
 Test(launch, few_rows_are_not_cut_small) {
@@ -201,7 +201,7 @@ static void interrupt_soon(const tiga_launch_args *a, int64_t begin, int64_t end
 }
 
 Test(launch, interrupted_between_chunks) {
-    static const tiga_kernel_code code = {"long", interrupt_soon, NULL, NULL, 1, 0, 1, 1, 0, NULL};
+    static const tiga_kernel_code code = {"long", interrupt_soon, NULL, NULL, 1, 0, 0, 1, 1, 0, NULL};
     for (int threads = 1; threads <= 3; threads++) {
         _Atomic int64_t chunks = 0;
         void *buffers[] = {&chunks};
@@ -241,7 +241,7 @@ static void sleep_a_little(const tiga_launch_args *a, int64_t begin, int64_t end
     nanosleep(&(struct timespec){.tv_nsec = 2 * 1000 * 1000}, NULL);
 }
 
-static const tiga_kernel_code slow = {"slow", sleep_a_little, NULL, NULL, 1, 0, 0, 0, 0, NULL};
+static const tiga_kernel_code slow = {"slow", sleep_a_little, NULL, NULL, 1, 0, 0, 0, 0, 0, NULL};
 
 static tiga_status run_slow(tiga_context *ctx, int64_t rows) {
     rt_launch l = {.code = &slow, .n_rows = rows, .output_bytes = rows * 100000};
