@@ -250,6 +250,8 @@ def _advice(found, what, long, wrong_type, strided):
     if found.kind == TORCH:
         convert = f".to(torch.{long})" if wrong_type else ""
         return f"{what.expression}{convert}{'.contiguous()' if strided else ''}"
+    if long == "bfloat16" and wrong_type:  # numpy has none
+        return f"tiga.tensor({what.expression}).astype('bf16').to_numpy(), its bits as uint16"
     if strided and wrong_type:
         return f"np.ascontiguousarray({what.expression}, dtype=np.{long})"
     if strided:

@@ -230,6 +230,12 @@ class Function(_lib.extension.Call if _lib.extension else object):
     def __reduce__(self):
         raise TypeError("functions of a tiga module cannot be pickled; load the module where it is needed")
 
+    def __copy__(self):  # it does not change
+        return self
+
+    def __deepcopy__(self, _):
+        return self
+
     # ---- calling ----
     if not _lib.extension:
         def __call__(self, /, *args, **kwargs):

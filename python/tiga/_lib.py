@@ -191,6 +191,9 @@ class _Owner:
     an object dies, is lost; so a weak reference calls the library, and nothing on that way is Python."""
     __slots__ = ("__weakref__",)
 
+    def __reduce__(self):  # a copy would own what is another's
+        raise TypeError("what a library owns cannot be pickled or copied")
+
 
 class _Last(weakref.ref):
     """Is passed to `free` after the handle; ctypes makes a zero of it, which no function of C looks at."""

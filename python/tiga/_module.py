@@ -75,6 +75,12 @@ class Module:
     def __reduce__(self):
         raise TypeError("tiga modules cannot be pickled; load the module where it is needed")
 
+    def __copy__(self):  # it does not change
+        return self
+
+    def __deepcopy__(self, _):
+        return self
+
 
 def load(path):
     """The module in a file that tigac made (`tigac model.tg -o model.so`)."""

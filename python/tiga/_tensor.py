@@ -165,7 +165,7 @@ class Tensor(_lib.extension.TensorBase if _lib.extension else _Base):
     __slots__ = ("__weakref__",)
     __array_priority__ = 1000
 
-    def __init__(self, *_, **__):
+    def __new__(cls, *_, **__):
         raise TypeError("make tensors with tiga.tensor, zeros, ones, full, arange, rand, from_numpy, from_dlpack or load")
 
     def __reduce__(self):

@@ -42,6 +42,15 @@ class Graph:
         self._owner = _lib.own(handle.value, _lib_.tiga_graph_free)
         return self
 
+    def __reduce__(self):
+        raise TypeError("graphs cannot be pickled; save them, and use tiga.Graph.open where they are needed")
+
+    def __copy__(self):  # it does not change
+        return self
+
+    def __deepcopy__(self, _):
+        return self
+
     # ---- making ----
     @classmethod
     def from_csr(cls, offsets, sources=None, n_src=None, *, copy=False):

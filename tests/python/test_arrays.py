@@ -98,6 +98,12 @@ class Numpy(Case):
             self.assertNotIn("contiguous", message)
         self.fails(TypeError, ["big-endian float32", "x.astype(np.float32)"], np.array(X, ">f4"))
 
+    def test_bf16_is_no_type_of_numpy(self):
+        for x in np.float32(X), np.zeros((3, 2))[:, 0]:
+            with self.assertRaisesRegex(TypeError, r"pass tiga.tensor\(x\).astype\('bf16'\).to_numpy\(\), its bits as uint16"):
+                module().brain_sum(triangle(), x=x)
+            module().brain_sum(triangle(), x=tg.tensor(x).astype("bf16").to_numpy())
+
     def test_layouts(self):
         x = np.zeros((3, 4), np.float32)
         for strided in (x[:, 0], np.zeros(3, np.float32)[::-1], np.broadcast_to(np.float32(1), (3,))):

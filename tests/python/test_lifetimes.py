@@ -1,6 +1,7 @@
 """Who keeps what alive, and what dies when: memory lent to others, garbage in cycles, errors on their way, the end of the process."""
-import gc
+import copy
 import os
+import pickle
 import threading
 import unittest
 
@@ -203,6 +204,32 @@ print(len(said), *sorted(set(map(str, said))))
     if np: Last(lambda d: d.a[7] - d.k, a=np.from_dlpack(x), k=k)
     else: said.append(1.0)
     del x, c"""), "80 1.0")
+
+
+class Copies(unittest.TestCase):
+    """What the library owns has one owner; what does not change is its own copy."""
+
+    def test_what_does_not_change(self):
+        g, m = triangle(), module()
+        for x in g, m, m.plain_sum:
+            self.assertIs(copy.copy(x), x)
+            self.assertIs(copy.deepcopy([x, x])[1], x)
+            with self.assertRaisesRegex(TypeError, "cannot be pickled"):
+                pickle.dumps(x)
+
+    def test_scopes(self):
+        with tg.execution(memory={"host": 10 ** 7}) as scope:
+            for copied in copy.deepcopy, pickle.dumps:
+                with self.assertRaisesRegex(TypeError, "cannot"):
+                    copied(scope)
+
+    def test_tensors(self):
+        x = tg.tensor([1., 2.]) + 1
+        for y in copy.copy(x), copy.deepcopy(x), pickle.loads(pickle.dumps(x)):
+            self.assertEqual((y + 1).tolist(), [3.0, 4.0])
+        for make in tg.Tensor, lambda: tg.Tensor.__new__(tg.Tensor):
+            with self.assertRaisesRegex(TypeError, "make tensors with tiga.tensor"):
+                make()
 
 
 class Ends(unittest.TestCase):
