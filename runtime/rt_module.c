@@ -123,14 +123,11 @@ static tiga_status check_open(tiga_context *ctx, const char *path, int fd) {
     return status == TIGA_OK ? check_seal(ctx, path, fd, size) : status;
 }
 
-static tiga_status check_file(tiga_context *ctx, const char *path) {
+static tiga_status open_file(tiga_context *ctx, const char *path, int *fd) {
     /* not to wait for somebody to write into a pipe */
-    int fd = base_inject_hit(BASE_INJECT_FILE) ? (errno = EIO, -1) : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return rt_fail(ctx, TIGA_E_FILE, "%s: cannot open: %s", path, strerror(errno));
-    tiga_status status = check_open(ctx, path, fd);
-    close(fd);
-    return status;
+    *fd = base_inject_hit(BASE_INJECT_FILE) ? (errno = EIO, -1) : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    return *fd < 0 ? rt_fail(ctx, TIGA_E_FILE, "%s: cannot open: %s", path, strerror(errno))
+                   : check_open(ctx, path, *fd);
 }
 
 static tiga_status check_info(tiga_context *ctx, const char *who, const tiga_module_info *info) {
@@ -148,18 +145,42 @@ static tiga_status check_info(tiga_context *ctx, const char *who, const tiga_mod
     return rt_cpu_check(ctx, who, info->target_features);
 }
 
+/* Another name of the open file: the same for the same file, for as long as somebody has it loaded, and of no other. */
+static void name_of_file(base_str *name, int fd) {
+    struct stat st;
+    if (fstat(fd, &st) != 0)
+        memset(&st, 0, sizeof st);
+    const uint64_t who[] = {(uint64_t)st.st_dev, (uint64_t)st.st_ino};
+    base_str_add(name, "/proc/self/fd/");
+    for (int i = 0; i < 128; i++) /* bits, written so that they lead nowhere */
+        base_str_add(name, who[i / 64] >> i % 64 & 1 ? "./" : "//");
+    base_str_addf(name, "%d", fd);
+}
+
 static tiga_status open_library(tiga_context *ctx, const char *path, void **handle) {
-    base_str full = {0};
+    base_str full = {0}, other = {0};
+    int fd = -1;
     if (!strchr(path, '/')) /* a plain name means this folder, not the loader's search path */
         base_str_add(&full, "./");
     base_str_add(&full, path);
-    tiga_status status = full.failed ? rt_fail(ctx, TIGA_E_MEMORY, "%s: out of memory", path) : check_file(ctx, path);
+    tiga_status status =
+        full.failed ? rt_fail(ctx, TIGA_E_MEMORY, "%s: out of memory", path) : open_file(ctx, path, &fd);
     if (status == TIGA_OK) {
-        *handle = dlopen(full.data, RTLD_LOCAL | RTLD_NOW);
+        /* The loader takes a name that it knows for the file that it loaded under that name, which may have been replaced. */
+        void *known = dlopen(full.data, RTLD_LOCAL | RTLD_NOW | RTLD_NOLOAD);
+        if (known)
+            name_of_file(&other, fd);
+        *handle = other.failed ? NULL : dlopen(known ? other.data : full.data, RTLD_LOCAL | RTLD_NOW);
         if (!*handle)
-            status = rt_fail(ctx, TIGA_E_MODULE, "%s: cannot load: %s", path, dlerror());
+            status = other.failed ? rt_fail(ctx, TIGA_E_MEMORY, "%s: out of memory", path)
+                                  : rt_fail(ctx, TIGA_E_MODULE, "%s: cannot load: %s", path, dlerror());
+        if (known)
+            dlclose(known);
     }
+    if (fd >= 0)
+        close(fd);
     base_str_fini(&full);
+    base_str_fini(&other);
     return status;
 }
 

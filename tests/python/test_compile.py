@@ -4,7 +4,7 @@ import unittest
 import warnings
 from pathlib import Path
 
-from support import SOURCE, TEXT, W, X, Y, folder, run, tg, triangle
+from support import SOURCE, TEXT, W, X, Y, folder, run, tg, tigac, triangle
 
 SUM = """kernel weighted_sum[F](src x: f32[F], edge w: f32, dst bias: f32[F]) -> f32[F] {
     return dst.bias + reduce sum(edge.w * src.x)
@@ -26,6 +26,16 @@ class Compile(unittest.TestCase):
         m = tg.compile(TEXT)
         self.assertEqual(m.plain_sum(triangle(), x=X, w=W), Y)
         self.assertEqual(m.rounds(triangle(), x=X, n=0), X)
+
+    def test_a_file_that_was_compiled_again(self):
+        text = "kernel k(src x: f32) -> f32 {{ return {} * reduce sum(src.x) }}"
+        modules = []
+        for k in range(1, 4):
+            tigac(text.format(k), folder() / "again.so")
+            (folder() / "again.tg").write_text(text.format(10 * k))
+            modules += [tg.load(folder() / "again.so"), tg.compile(folder() / "again.tg")]
+        g = tg.Graph.from_csr([0, 1], [0])
+        self.assertEqual([m.k(g, x=[1]) for m in modules], [[1], [10], [2], [20], [3], [30]])
 
     def test_dimensions(self):
         m = tg.compile(SUM, F=2)

@@ -215,6 +215,43 @@ Test(module, shared_objects) {
     FAILS(tiga_module_load(ctx, path, &m), TIGA_E_MODULE, "has no table");
 }
 
+static tiga_module *named(const char *name) {
+    char text[600];
+    snprintf(text, sizeof text,
+             "#include \"tiga/abi.h\"\n"
+             "const tiga_module_info *tiga_module_info_v1(void);\n"
+             "static const tiga_module_info info = {.abi_version = TIGA_ABI_VERSION, .struct_bytes = sizeof info,\n"
+             "    .compiler = \"hand\", .source_name = \"%s\", .target_features = \"\"};\n"
+             "const tiga_module_info *tiga_module_info_v1(void) { return &info; }\n",
+             name);
+    unlink(path); /* as tigac does: another file under the same name */
+    cr_assert(build(text));
+    tiga_module *m;
+    cr_assert_eq(tiga_module_load(ctx, path, &m), TIGA_OK, "%s", tiga_error_text(ctx));
+    return m;
+}
+
+/* The file of a module that is in use was replaced: what is loaded now is the new one, what was loaded stays. */
+Test(module, replaced_while_loaded) {
+    static const char *const names[] = {"one", "two", "three", "four"};
+    tiga_module *m[4], *again;
+    for (int i = 0; i < 4; i++)
+        m[i] = named(names[i]);
+    cr_assert_eq(tiga_module_load(ctx, path, &again), TIGA_OK);
+    cr_assert_eq(tiga_module_get_info(again), tiga_module_get_info(m[3])); /* the same file is loaded once */
+    tiga_module_free(m[1]);
+    tiga_module_free(m[3]);
+    m[1] = named("five");
+    m[3] = named("six");
+    static const char *const now[] = {"one", "five", "three", "six"};
+    for (int i = 0; i < 4; i++) {
+        cr_assert_str_eq(tiga_module_get_info(m[i])->source_name, now[i]);
+        tiga_module_free(m[i]);
+    }
+    cr_assert_str_eq(tiga_module_get_info(again)->source_name, "four");
+    tiga_module_free(again);
+}
+
 static void load_truncated(size_t n) {
     tiga_module *m;
     cr_assert_eq(truncate(path, (off_t)n), 0);
