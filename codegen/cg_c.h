@@ -71,7 +71,8 @@ typedef struct cg_loop {
     bool *dim_used;
     ir_dim sized; /* the dimension whose size is known in what is emitted now, 0: none */
     int64_t size;
-    const char *offsets, *sources, *edge_of, *args, *row_begin, *row_end, *n_rows, *edge_end, *scratch, *wide;
+    const char *offsets, *sources, *edge_of, *args, *row_begin, *row_end, *first_row, *n_rows, *edge_end, *scratch,
+        *wide;
     bool uses_offsets, uses_sources, uses_edge_of, uses_n_rows, uses_edge_end, failed;
     /* the tile that encloses what is written now */
     ir_id tile_arg; /* its width argument; 0 outside */

@@ -390,7 +390,8 @@ static bool plan_loop(cg_cuda *c, ir_id id) {
 static bool check_rows(const cg_cuda *c) {
     for (ir_id id = 1; id < c->f->n_ops; ++id)
         if (c->site[id].live && ir_at(c->f, id)->code == IR_ROWS &&
-            (c->site[id].loop || ir_int(ir_at(c->f, id), IR_ATTR_STEP, 1) > 1))
+            (c->site[id].loop || ir_int(ir_at(c->f, id), IR_ATTR_STEP, 1) > 1 ||
+             ir_int(ir_at(c->f, id), IR_ATTR_BLOCK, 0)))
             return cg_fail(c->err, "@%s: its rows are scheduled for a CPU", c->f->name);
     return true;
 }

@@ -18,7 +18,7 @@ static void take_names(cg_loop *c) {
     c->sources = cg_name(&c->names, "sources");
     c->wide = cg_name(&c->names, "wide");
     c->edge_of = cg_name(&c->names, "edge_of");
-    c->row_begin = cg_name(&c->names, "row_begin");
+    c->first_row = c->row_begin = cg_name(&c->names, "row_begin");
     c->row_end = cg_name(&c->names, "row_end");
     c->n_rows = cg_name(&c->names, "n_rows");
     c->edge_end = cg_name(&c->names, "edge_end");

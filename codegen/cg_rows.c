@@ -31,8 +31,30 @@ static void side_by_side(cg_loop *c, ir_id id, int64_t step, int64_t few) {
     cg_names_release(&c->names, mark);
 }
 
+/* {block}: the rows inside go over so many units at a time. */
+static void blocks(cg_loop *c, ir_id id, int64_t block) {
+    const ir_op *op = ir_at(c->f, id);
+    size_t mark = cg_names_mark(&c->names);
+    const char *begin = c->row_begin, *end = c->row_end, *i = cg_name(&c->names, "i0");
+    cg_open(&c->w, "for (int64_t %s = %s; %s < %s; %s += %lld)", i, begin, i, end, i, (long long)block);
+    cg_bind_arg(c, op, 0, i);
+    c->row_begin = i;
+    c->row_end = cg_name(&c->names, "i0_end");
+    cg_line(&c->w, "const int64_t %s = %s + %lld < %s ? %s + %lld : %s;", c->row_end, i, (long long)block, end, i,
+            (long long)block, end);
+    cg_region(c, op->region);
+    c->row_begin = begin;
+    c->row_end = end;
+    cg_close(&c->w, "");
+    cg_names_release(&c->names, mark);
+}
+
 void cg_rows(cg_loop *c, ir_id id) {
     const ir_op *op = ir_at(c->f, id);
+    if (ir_find_attr(op, IR_ATTR_BLOCK)) {
+        blocks(c, id, ir_int(op, IR_ATTR_BLOCK, 1));
+        return;
+    }
     int64_t step = ir_int(op, IR_ATTR_STEP, 1), rest = ir_int(op, IR_ATTR_REST, 0), few = ir_int(op, IR_ATTR_FEW, 0);
     const char *first = c->row_begin;
     if (step > 1) {

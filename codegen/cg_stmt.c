@@ -238,7 +238,7 @@ static void first_piece(cg_loop *c, ir_id id, const char *begin, const char *end
     c->uses_edge_end = true;
     if (ir_at(c->f, c->site[id].loop)->code == IR_ROWS && count_walks(c, &c->f->body) == 1) {
         c->first_ask =
-            base_arena_printf(c->arena, "TIGA_PIECE(%s[%s], %s, 1, %s)", c->offsets, c->row_begin, c->edge_end, steps);
+            base_arena_printf(c->arena, "TIGA_PIECE(%s[%s], %s, 1, %s)", c->offsets, c->first_row, c->edge_end, steps);
         return;
     }
     c->first_ask = c->edge_end;

@@ -35,13 +35,34 @@ static bool run_body(ir_loop_run *r, const ir_op *loop, int64_t a, int64_t b, in
 }
 
 /* ---- loops ---- */
+/* Units first .. end-1 in runs; the rows inside go over one of them. */
+static bool run_blocks(ir_loop_run *r, const ir_op *op, int64_t block) {
+    bool ok = true;
+    for (int64_t i = 0; i < r->n_units && ok; i += block) {
+        r->first_unit = i;
+        r->end_unit = i + block < r->n_units ? i + block : r->n_units;
+        r->values[op->region->ops[0]].i = i;
+        ok = run_region(r, op->region);
+    }
+    r->first_unit = 0;
+    r->end_unit = r->n_units;
+    return ok;
+}
+
 static bool run_rows(ir_loop_run *r, const ir_op *op) {
     int64_t step = ir_int(op, IR_ATTR_STEP, 1), rest = ir_int(op, IR_ATTR_REST, 0);
+    int64_t block = ir_int(op, IR_ATTR_BLOCK, 0), begin = r->first_unit, end = r->end_unit;
     bool few = r->n_units <= ir_int(op, IR_ATTR_FEW, 0);
+    if (block)
+        return run_blocks(r, op, block);
     int64_t left = few ? r->n_units % (rest ? rest : step) : 0;
-    for (int64_t i = rest ? r->n_units - left : 0; i < (rest ? r->n_units : r->n_units - left); i += step) {
+    if (rest)
+        begin = end - left;
+    else
+        end -= left;
+    for (int64_t i = begin; i < end; i += step) {
         for (int64_t j = 0; j < step; j++)
-            r->values[op->region->ops[j]].i = i + j < r->n_units ? i + j : r->n_units - 1;
+            r->values[op->region->ops[j]].i = i + j < r->end_unit ? i + j : r->end_unit - 1;
         if (!run_region(r, op->region))
             return false;
     }
@@ -272,6 +293,7 @@ static bool bind_domain(ir_loop_run *r) {
     if (r->n_rows < 0)
         return ir_loop_fail(r, "a negative number of rows");
     r->n_units = r->n_rows / r->f->rows_per_unit + (r->n_rows % r->f->rows_per_unit != 0);
+    r->end_unit = r->n_units;
     for (size_t i = 0; i < r->f->n_syms; i++)
         if (r->call->dims[i] < 0)
             return ir_loop_fail(r, "dimension %s is negative", r->f->syms[i]);

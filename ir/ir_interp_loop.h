@@ -34,6 +34,7 @@ typedef struct ir_loop_run {
     const ir_call_data *call;
     base_str *err;
     int64_t n_rows, n_units;
+    int64_t first_unit, end_unit; /* that rows go over: all, or those of a block */
     ir_loop_array *arrays;      /* by parameter */
     ir_scalar_value *values; /* by id */
     ir_loop_place *places;      /* by id */

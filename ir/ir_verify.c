@@ -174,7 +174,7 @@ static attr_rule attr_rule_of(ir_opcode code) {
     if (code == IR_GRAD)
         r.required = BIT(OUTPUTS);
     if (code == IR_ROWS)
-        r.optional |= BIT(STEP) | BIT(REST) | BIT(FEW) | BIT(SIZES);
+        r.optional |= BIT(STEP) | BIT(REST) | BIT(FEW) | BIT(BLOCK) | BIT(SIZES);
     if (code == IR_LOOP)
         r.optional |= BIT(FEW);
     if (code == IR_TILES)

@@ -67,13 +67,27 @@ static bool has_rest(const ir_check *c, int64_t step) {
     return false;
 }
 
+/* Inside of a block there are any number of them, over its run of units. */
+static bool check_inner_rows(ir_check *c, const ir_op *op, int64_t step) {
+    if (c->depth > 2 || (c->depth == 2 && ir_at(c->f, c->loops[1])->code != IR_TILES))
+        return ir_check_fail(c, "in a block it stands at the top, or in tiles there");
+    if (ir_find_attr(op, IR_ATTR_REST) || ir_find_attr(op, IR_ATTR_FEW) || ir_find_attr(op, IR_ATTR_BLOCK))
+        return ir_check_fail(c, "in a block it has a step at most");
+    return ir_check_region_args(c, op, (size_t)step, NULL);
+}
+
 /* Those that leave some in launches of few units are followed by those for the rest. */
 static bool check_rows(ir_check *c, const ir_op *op) {
     int64_t step = ir_int(op, IR_ATTR_STEP, 1), rest = ir_int(op, IR_ATTR_REST, 0), few = ir_int(op, IR_ATTR_FEW, 0);
-    if (c->depth > 1 || (c->depth && ir_at(c->f, c->loops[0])->code != IR_TILES))
-        return ir_check_fail(c, "it stands at the top of the function, or in tiles there");
     if (step < 1 || step > IR_MAX_STEP || (rest && step > 1))
         return ir_check_fail(c, "step is 1 to %d, and not that of a rest", IR_MAX_STEP);
+    if (c->depth && ir_find_attr(ir_at(c->f, c->loops[0]), IR_ATTR_BLOCK))
+        return check_inner_rows(c, op, step);
+    if (c->depth > 1 || (c->depth && ir_at(c->f, c->loops[0])->code != IR_TILES))
+        return ir_check_fail(c, "it stands at the top of the function, or in tiles there");
+    if (ir_find_attr(op, IR_ATTR_BLOCK) &&
+        (ir_int(op, IR_ATTR_BLOCK, 0) < 1 || step > 1 || rest || ir_find_attr(op, IR_ATTR_FEW) || c->depth))
+        return ir_check_fail(c, "a block is at least 1, of all units, and at the top of the function");
     if (few < 0 || (few && step == 1 && !rest) || (few && step > 1 && !has_rest(c, step)))
         return ir_check_fail(c, "few is at least 1, of a step and of its rest behind it");
     if (c->has_rows ? !rest || rest != c->rows_left || few != c->rows_few || c->depth : rest != 0)

@@ -13,36 +13,11 @@
  * Possible when the rows hold one such product, or several with as many columns (x @ W + y @ V) whose tiles can be joined,
  * and, behind them, only loops over their columns that use their own element; what stands before them is done again for
  * each tile, so it must be cheap.  For CPUs. */
-#include "passes/pass_util.h"
+#include "passes/panels.h"
 
 #include <string.h>
 
-enum { ROWS_AT_ONCE = 4, FEW_ROWS = 8, VECTOR_BYTES = 64, LEAST_TERMS = 4 };
-
-typedef struct panel { /* of a matrix: a field (place 0), or an array of the preamble */
-    uint32_t field;
-    ir_id place, var;
-    uint32_t lane_axis; /* which axis of the matrix runs along the panel */
-} panel;
-
-enum { MOST_PANELS = 4, MOST_PRODUCTS = 4 };
-
-typedef struct panels {
-    ir_module *m;
-    ir_func *f;
-    base_arena *scratch;
-    ir_region *top, *in_rows; /* the function's body; what the rows hold */
-    size_t rows_at, tiles_at; /* the rows in the first, the tiles in the second */
-    ir_id extent, row; /* columns of the product; the argument of the rows */
-    ir_id *loop_of; /* by id: the operation whose region it stands in, 0 at the top */
-    ir_id product[MOST_PRODUCTS], tile[MOST_PRODUCTS]; /* arrays for all columns; those for the columns of a tile */
-    size_t n_products;
-    ir_id begin, width; /* arguments of the tiles */
-    int64_t lanes; /* of a panel */
-    panel list[MOST_PANELS];
-    size_t n;
-    ir_id *map[ROWS_AT_ONCE]; /* copies, by row */
-} panels;
+enum { FEW_ROWS = 8, VECTOR_BYTES = 64, LEAST_TERMS = 4 };
 
 static ir_op *at(const panels *p, ir_id id) { return ir_at(p->f, id); }
 
@@ -174,9 +149,23 @@ static bool reads(const panels *p, const ir_region *r, ir_id place) {
     return false;
 }
 
+static bool is_read_behind(const panels *p, ir_id place) {
+    for (size_t i = p->tiles_at + 1; i < p->end; i++) {
+        const ir_op *op = at(p, p->in_rows->ops[i]);
+        if ((op->code == IR_READ && op->args[0] == place) || (op->region && reads(p, op->region, place)))
+            return true;
+    }
+    return false;
+}
+
+/* An array that a later loop of these rows may read elsewhere is not set in tiles; one of a block is read when all are done. */
+static bool may_set(const panels *p, ir_id place, ir_id loop) {
+    return p->loop_of[place] == loop || (p->in_block && !is_read_behind(p, place));
+}
+
 /* Behind the product: loops over its columns, each of which takes its own element. */
-static bool check_behind(const panels *p) {
-    for (size_t i = p->tiles_at + 1; i < p->in_rows->n; i++) {
+bool panels_fit_behind(const panels *p) {
+    for (size_t i = p->tiles_at + 1; i < p->end; i++) {
         const ir_op *op = at(p, p->in_rows->ops[i]);
         if (op->code == IR_SET || op->code == IR_STORE || (op->code == IR_READ && is_product(p, op->args[0])))
             return false;
@@ -190,8 +179,8 @@ static bool check_behind(const panels *p) {
             bool place = in->code == IR_READ || in->code == IR_SET;
             if (in->region || in->code == IR_ACCUM || (place && is_product(p, in->args[0]) && in->args[1] != column))
                 return false;
-            if (in->code == IR_SET && p->loop_of[in->args[0]] != p->loop_of[op->region->ops[k]])
-                return false; /* an array that a later loop may read elsewhere */
+            if (in->code == IR_SET && !may_set(p, in->args[0], p->loop_of[op->region->ops[k]]))
+                return false;
         }
     }
     return true;
@@ -288,10 +277,10 @@ static void join_tiles(panels *p) {
             }
 }
 
-static bool walks(const panels *p, const ir_region *r) {
+bool panels_walk(const panels *p, const ir_region *r) {
     for (size_t i = 0; i < r->n; i++) {
         const ir_op *op = at(p, r->ops[i]);
-        if (op->code == IR_EDGES || (op->region && walks(p, op->region)))
+        if (op->code == IR_EDGES || (op->region && panels_walk(p, op->region)))
             return true;
     }
     return false;
@@ -310,25 +299,34 @@ static bool check_products(const panels *p, const ir_region *in_tiles) {
     return true;
 }
 
-static bool fits(panels *p) {
-    p->top = &p->f->body;
-    if (p->f->rows_per_unit != 1 || walks(p, p->top) || !find(p, IR_ROWS, p->top, &p->rows_at))
-        return false;
-    const ir_op *rows = at(p, p->top->ops[p->rows_at]);
-    p->in_rows = rows->region;
-    join_tiles(p);
-    if (!find(p, IR_TILES, p->in_rows, &p->tiles_at))
-        return false;
-    ir_id tiles_id = p->in_rows->ops[p->tiles_at];
+bool panels_fit_product(panels *p, size_t tiles_at) {
+    ir_id tiles_id = p->in_rows->ops[tiles_at];
     const ir_op *tiles = at(p, tiles_id);
+    p->tiles_at = tiles_at;
     p->extent = tiles->args[0];
-    p->row = lane_arg(p, rows, 0);
     p->begin = lane_arg(p, tiles, 0);
     p->width = lane_arg(p, tiles, 1);
-    note_loops(p, p->top, 0);
+    p->n = p->n_products = 0;
     return p->loop_of[p->extent] == 0 && check_tile(p, tiles->region, tiles_id) && p->n && p->n_products &&
-           check_products(p, tiles->region) && has_long_loop(p, tiles->region) && check_before(p, p->in_rows, false) &&
-           check_behind(p);
+           check_products(p, tiles->region) && has_long_loop(p, tiles->region);
+}
+
+void panels_begin(panels *p, ir_region *top, size_t rows_at) {
+    const ir_op *rows = at(p, top->ops[rows_at]);
+    p->top = top;
+    p->rows_at = rows_at;
+    p->in_rows = rows->region;
+    p->row = lane_arg(p, rows, 0);
+    join_tiles(p);
+    p->end = p->in_rows->n;
+    p->loop_of = base_arena_new_array(p->scratch, ir_id, p->f->n_ops);
+    note_loops(p, &p->f->body, 0);
+}
+
+bool panels_fit(panels *p) {
+    size_t tiles_at;
+    return !panels_walk(p, p->in_rows) && find(p, IR_TILES, p->in_rows, &tiles_at) && panels_fit_product(p, tiles_at) &&
+           check_before(p, p->in_rows, false) && panels_fit_behind(p);
 }
 
 /* ---- the tile's own array, full vectors, panels ---- */
@@ -392,7 +390,7 @@ static void fill_panel(panels *p, const panel *x, ir_region *r, ir_id full, ir_i
     const ir_type *t = type_of_panel(p, x);
     ir_id n = pass_put_size(p->m, p->f, r, t->dim[!x->lane_axis]);
     ir_id loop = pass_put(p->m, p->f, r, IR_LOOP, (ir_type){.dtype = IR_NONE}, &n, 1);
-    if (!x->place && x->lane_axis)
+    if (!x->place && x->lane_axis && !p->in_block)
         ir_set_int(p->m, at(p, loop), IR_ATTR_FEW, FEW_ROWS);
     ir_region *in = at(p, loop)->region;
     ir_id k = pass_put_arg(p->m, p->f, in, 0);
@@ -448,17 +446,34 @@ static void side_by_side(panels *p, const ir_region *from, ir_region *to, int n_
     }
 }
 
-static void put_rows(panels *p, const ir_region *one, ir_region *r, int n_rows, bool few) {
-    ir_id rows = pass_put(p->m, p->f, r, IR_ROWS, (ir_type){.dtype = IR_NONE}, NULL, 0);
-    ir_set_int(p->m, at(p, rows), n_rows > 1 ? IR_ATTR_STEP : IR_ATTR_REST, ROWS_AT_ONCE);
-    if (few)
-        ir_set_int(p->m, at(p, rows), IR_ATTR_FEW, FEW_ROWS);
+static void put_copies(panels *p, const ir_region *one, ir_id rows, int n_rows) {
     ir_region *body = at(p, rows)->region;
     for (int j = 0; j < n_rows; j++)
         memset(p->map[j], 0, p->f->n_ops * sizeof *p->map[j]);
     for (int j = 0; j < n_rows; j++)
         p->map[j][p->row] = pass_put_arg(p->m, p->f, body, j);
     side_by_side(p, one, body, n_rows);
+}
+
+static void put_step(panels *p, const ir_region *one, ir_region *r, bool few) {
+    ir_id rows = pass_put(p->m, p->f, r, IR_ROWS, (ir_type){.dtype = IR_NONE}, NULL, 0);
+    ir_set_int(p->m, at(p, rows), IR_ATTR_STEP, ROWS_AT_ONCE);
+    if (few)
+        ir_set_int(p->m, at(p, rows), IR_ATTR_FEW, FEW_ROWS);
+    put_copies(p, one, rows, ROWS_AT_ONCE);
+}
+
+static void new_maps(panels *p) {
+    size_t most = p->f->n_ops * (ROWS_AT_ONCE + 4) + 64;
+    for (int j = 0; j < ROWS_AT_ONCE; j++)
+        p->map[j] = base_arena_new_array(p->scratch, ir_id, most);
+}
+
+static void put_rest(panels *p, ir_region *r) {
+    ir_id rows = pass_put(p->m, p->f, r, IR_ROWS, (ir_type){.dtype = IR_NONE}, NULL, 0);
+    ir_set_int(p->m, at(p, rows), IR_ATTR_REST, ROWS_AT_ONCE);
+    ir_set_int(p->m, at(p, rows), IR_ATTR_FEW, FEW_ROWS);
+    put_copies(p, p->in_rows, rows, 1);
 }
 
 /* The rows as one region without its loops over tiles: what was before, the tile, what was behind. */
@@ -496,17 +511,15 @@ static bool all_straight(const panels *p) {
     return true;
 }
 
-static void turn_around(panels *p) {
+void panels_turn_around(panels *p) {
     ir_id tiles_id = p->in_rows->ops[p->tiles_at];
     p->lanes = lanes_of(p, p->product[0]);
-    size_t most = p->f->n_ops * (ROWS_AT_ONCE + 4) + 64;
-    for (int j = 0; j < ROWS_AT_ONCE; j++)
-        p->map[j] = base_arena_new_array(p->scratch, ir_id, most);
     ir_erase(p->top, p->rows_at);
-    bool few = all_straight(p);
+    bool few = !p->in_block && all_straight(p);
     ir_region rest = {0};
+    new_maps(p);
     if (few)
-        put_rows(p, p->in_rows, &rest, 1, true);
+        put_rest(p, &rest);
     ir_id full = pass_put_number(p->m, p->f, p->top, p->lanes);
     for (size_t i = 0; i < p->n; i++)
         declare_panel(p, &p->list[i], p->top);
@@ -522,7 +535,7 @@ static void turn_around(panels *p) {
     ir_append(p->m, in, p->width);
     for (size_t i = 0; i < p->n; i++)
         fill_panel(p, &p->list[i], in, full, zero[i]);
-    put_rows(p, one, in, ROWS_AT_ONCE, few);
+    put_step(p, one, in, few);
     ir_set_int(p->m, at(p, tiles_id), IR_ATTR_WIDTH, p->lanes);
     ir_append(p->m, p->top, tiles_id);
     if (few)
@@ -544,32 +557,33 @@ static bool multiplies(const panels *p, const ir_region *r, bool in_tiles, bool 
     return false;
 }
 
-static const char *why_not(const panels *p) {
-    if (walks(p, p->top))
-        return "because its rows walk edges";
-    if (p->f->rows_per_unit != 1)
-        return "because they are added up at once";
-    return "because of what a row does before or behind them";
-}
+enum { ROW_BY_ROW, IN_BLOCKS, ALL_ROWS };
 
-static void tell(panels *p, pass_context *ctx, bool fit) {
-    if (ctx->notes && (fit || multiplies(p, p->top, false, false)))
+static void tell(panels *p, pass_context *ctx, int how) {
+    static const char *const words[] = {"row by row", "for 64 rows at a time", "for all rows at a time"};
+    const char *why = p->why                     ? p->why
+                      : p->f->rows_per_unit != 1 ? "because they are added up at once"
+                                                 : "because of what a row does before or behind them";
+    if (ctx->notes && (how || multiplies(p, &p->f->body, false, false)))
         pass_note_add(ctx, p->m,
-                      (pass_note){PASS_NOTE_PRODUCTS, .program = "", .kernel = p->f->name,
-                                  .other = fit ? "for all rows at a time" : "row by row",
-                                  .text = fit ? NULL : why_not(p)});
+                      (pass_note){PASS_NOTE_PRODUCTS, .program = "", .kernel = p->f->name, .other = words[how],
+                                  .text = how ? NULL : why});
 }
 
 static bool panels_func(ir_module *m, ir_func *f, pass_context *ctx, base_str *err) {
     (void)err;
     panels p = {.m = m, .f = f, .scratch = ctx->scratch};
-    p.loop_of = base_arena_new_array(ctx->scratch, ir_id, f->n_ops);
+    size_t rows_at;
+    int how = ROW_BY_ROW;
     if (ctx->cuda)
         return true;
-    bool fit = fits(&p);
-    tell(&p, ctx, fit);
-    if (fit)
-        turn_around(&p);
+    if (f->rows_per_unit == 1 && find(&p, IR_ROWS, &f->body, &rows_at)) {
+        panels_begin(&p, &f->body, rows_at);
+        how = panels_fit(&p) ? ALL_ROWS : panels_in_blocks(&p) ? IN_BLOCKS : ROW_BY_ROW;
+    }
+    tell(&p, ctx, how);
+    if (how == ALL_ROWS)
+        panels_turn_around(&p);
     return true;
 }
 

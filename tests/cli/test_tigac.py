@@ -309,15 +309,19 @@ program layers[M, K, H, N](x: f32[M, K], w: f32[K, H], v: f32[H, N]) -> f32[M, N
 kernel walk[K, N](src x: f32[K], param w: f32[K, N]) -> f32[N] { return reduce mean(src.x) @ w }
 kernel by_degree[K, N](dst y: f32[K], param w: f32[K, N]) -> f32[N] { return dst.y @ w / f32(reduce count()) }
 kernel of_function[K, N](dst y: f32[K], param w: f32[K, N]) -> f32[N] { return exp(dst.y) @ w }
+kernel small(src x: f32[8], param w: f32[8, 8]) -> f32[8] { return reduce mean(src.x) @ w }
+kernel before[K, N](dst y: f32[K], param w: f32[K, N]) -> f32 { return sum(dst.y @ w) }
 kernel plain[K, N](dst y: f32[K], param w: f32[K, N]) -> f32[N] { return dst.y @ w }
 kernel none[K](src x: f32[K]) -> f32[K] { return reduce mean(src.x) }
 """)
         text = self.ok(TIGAC, "products.tg", "--explain-plan")
         for name, words in [
             ("layers", "for all rows at a time"),
-            ("walk", "row by row, because its rows walk edges"),
+            ("walk", "for 64 rows at a time"),
             ("by_degree", "for all rows at a time"),
-            ("of_function", "row by row, because of what a row does before or behind them"),
+            ("of_function", "for 64 rows at a time"),
+            ("small", "row by row, because its matrices are small"),
+            ("before", "for 64 rows at a time"),
             ("plain", "for all rows at a time"),
             ("none", None),
         ]:

@@ -398,6 +398,7 @@ Test(verify, results_that_begin_as_fields) {
     "rows {" attrs "} {\n%1" n "0 = arg {index = 0} : i64\n%1" n "2 = load %1" n "0 {field = 0} : f32\nstore %1" n     \
     "0, %1" n "2 {field = 1}\n}\n"
 #define FUNC(text) "module m\nloop @l(dst x: f32, outrow o: f32) domain = rows {\n" text "}"
+#define BLOCK(attrs, text) "rows {" attrs "} {\n%5 = arg {index = 0} : i64\n" text "}\n"
 #define TILES(text)                                                                                                    \
     "%1 = const {value = 3} : i64\ntiles %1 {width = 2} {\n%2 = arg {index = 0} : i64\n%3 = arg {index = 1} : "        \
     "i64\n" text "}\n"
@@ -429,6 +430,16 @@ Test(verify, rows) {
         {FUNC(ROWS("step = 17", "0")), "step is 1 to 16, and not that of a rest"},
         {FUNC("%1 = const {value = 3} : i64\nloop %1 {\n%2 = arg {index = 0} : i64\n" LEFT("vector = 0", "0") "}\n"),
          "it stands at the top of the function, or in tiles there"},
+        {FUNC(BLOCK("block = 8", "rows {\n%4 = arg {index = 0} : i64\n}\n" TILES(ROWS("step = 2", "0")))), NULL},
+        {FUNC(BLOCK("block = 0", "")), "a block is at least 1, of all units"},
+        {FUNC(BLOCK("block = 8, rest = 2", "")), "a block is at least 1, of all units"},
+        {FUNC(TILES(BLOCK("block = 8", ""))), "a block is at least 1, of all units"},
+        {FUNC(BLOCK("block = 8, few = 3", "")), "a block is at least 1, of all units, and at the top"},
+        {FUNC(BLOCK("block = 8", LEFT("block = 4", "0"))), "in a block it has a step at most"},
+        {FUNC(BLOCK("block = 8", ROWS("step = 2, few = 1", "0"))), "in a block it has a step at most"},
+        {FUNC(BLOCK("block = 8", TILES("loop %1 {\n%6 = arg {index = 0} : i64\n" ROWS("step = 2", "0") "}\n"))),
+         "in a block it stands at the top, or in tiles there"},
+        {FUNC(BLOCK("block = 8", "") LEFT("vector = 0", "1")), "it stands once, unless it takes the rest"},
     };
     CHECK(list);
 }
