@@ -105,9 +105,18 @@ static bool graph_dim(fe_lower *l, const fe_dim *d, ir_dim *out) {
         *out = fe_graph_dim(l, b->id, k);
         return true;
     }
-    if (!fe_told(l, d->member))
-        fe_label(l->c, fe_report(l->c, FE_E0206, d->span, "a graph has no dimension '%s'", d->member->text),
-                 "it has dst, src and edge");
+    const char *word = d->member->text;
+    const char *meant = strcmp(word, "num_dst") == 0     ? "dst"
+                        : strcmp(word, "num_src") == 0   ? "src"
+                        : strcmp(word, "num_edges") == 0 ? "edge"
+                                                         : NULL;
+    if (fe_told(l, d->member))
+        return false;
+    base_diag *e = fe_report(l->c, FE_E0206, d->span, "a graph has no dimension '%s'", word);
+    if (meant)
+        fe_label(l->c, e, "that is a size; the dimension is %s.%s", d->name->text, meant);
+    else
+        fe_label(l->c, e, "it has dst, src and edge");
     return false;
 }
 

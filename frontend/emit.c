@@ -124,6 +124,19 @@ bool fe_fits(fe_lower *l, const ir_type *from, const ir_type *to) {
 
 ir_id fe_widen(fe_lower *l, base_span span, ir_id a, const ir_type *to) { return fe_widen_to(l, span, a, to, NULL); }
 
+static void does_not_fit(fe_lower *l, base_span span, const ir_type *from, const ir_type *to, const char *place) {
+    if (place)
+        fe_label(
+            l->c,
+            fe_report(l->c, FE_E0204, span, "%s is %s, this is %s", place, fe_type_text(l, to), fe_type_text(l, from)),
+            "it has more elements; declare it so, or fold them: sum(...), mean(...)");
+    else
+        fe_label(l->c,
+                 fe_report(l->c, FE_E0204, span, "a value of shape %s does not fit into %s", fe_type_text(l, from),
+                           fe_type_text(l, to)),
+                 "it has more elements");
+}
+
 ir_id fe_widen_to(fe_lower *l, base_span span, ir_id a, const ir_type *to, const char *place) {
     if (!a)
         return 0;
@@ -132,10 +145,7 @@ ir_id fe_widen_to(fe_lower *l, base_span span, ir_id a, const ir_type *to, const
         return a;
     if (!fe_fits(l, from, to)) {
         if (!l->restart && shapes_meet(l, span, from, to, place)) /* reports a single pair of dimensions */
-            fe_label(l->c,
-                     fe_report(l->c, FE_E0204, span, "a value of shape %s does not fit into %s", fe_type_text(l, from),
-                               fe_type_text(l, to)),
-                     "it has more elements");
+            does_not_fit(l, span, from, to, place);
         return 0;
     }
     return fe_put(l, span, IR_BROADCAST, *to, &a, 1);

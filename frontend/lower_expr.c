@@ -232,6 +232,13 @@ static bool label_maker(fe_lower *l, base_diag *d, const fe_expr *e) {
     return true;
 }
 
+static bool in_combine(const fe_lower *l) {
+    bool any = false;
+    for (size_t i = 0; i < l->n_binds && !any; i++)
+        any = l->binds[i]->kind == FE_BIND_STATE;
+    return any;
+}
+
 static void unknown_name(fe_lower *l, const fe_expr *e) {
     if (fe_told(l, e->name))
         return;
@@ -244,6 +251,8 @@ static void unknown_name(fe_lower *l, const fe_expr *e) {
         fe_label(l->c, d, "write a.%s or b.%s", e->name->text, e->name->text);
     else if (e->name->decl || fe_func_find(e->name->text))
         fe_label(l->c, d, "is a function; call it: %s(...)", e->name->text);
+    else if (in_combine(l))
+        fe_label(l->c, d, "the two states are called a and b");
     else if (!label_maker(l, d, e))
         fe_label_word(l->c, d, FE_WORD_NAME, &near);
 }

@@ -49,6 +49,15 @@ static size_t field_named(const call *k, const char *name) {
     return SIZE_MAX;
 }
 
+/* "gcn(g, x = ..., w = ...)" */
+static const char *usage(const call *k) {
+    base_arena *a = k->l->c->arena;
+    const char *text = base_arena_printf(a, "%s(%s", k->callee->name, k->e->args[0].value->name->text);
+    for (size_t i = 0; i < k->callee->n_params; i++)
+        text = base_arena_printf(a, "%s, %s = ...", text, k->callee->params[i].name);
+    return base_arena_printf(a, "%s)", text);
+}
+
 static void unknown_field(call *k, const fe_arg *a) {
     fe_nearest near = {.wanted = a->name->text};
     for (size_t i = 0; i < k->callee->n_params; i++)
@@ -57,15 +66,8 @@ static void unknown_field(call *k, const fe_arg *a) {
         fe_report(k->l->c, FE_E0302, a->name_span, "kernel '%s' has no field '%s'", k->callee->name, a->name->text);
     if (fe_nearest_get(&near))
         fe_label(k->l->c, d, "did you mean '%s'?", fe_nearest_get(&near));
-}
-
-/* "gcn(g, x = ..., w = ...)" */
-static const char *usage(const call *k) {
-    base_arena *a = k->l->c->arena;
-    const char *text = base_arena_printf(a, "%s(%s", k->callee->name, k->e->args[0].value->name->text);
-    for (size_t i = 0; i < k->callee->n_params; i++)
-        text = base_arena_printf(a, "%s, %s = ...", text, k->callee->params[i].name);
-    return base_arena_printf(a, "%s)", text);
+    else
+        fe_label(k->l->c, d, "it is called by %s", usage(k));
 }
 
 static bool match_fields(call *k) {

@@ -53,6 +53,10 @@ static bool operands(fe_lower *l, const fe_expr *e, const fe_reducer *r, const f
                                  fe_class_text(r->cls), ir_dtype_text(t));
         if (fe_class_is_fraction(r->cls) && fe_class_has(FE_INT, t))
             fe_label(l->c, d, "cast it: f32(...)");
+        else if (t == IR_BOOL)
+            fe_label(l->c, d, "reduce count(...) counts how often it is true; as a number: f32(...)");
+        else if (r->cls == FE_BOOL)
+            fe_label(l->c, d, "compare it: x != 0");
         return false;
     }
     return *n < 2 || is_prefix(l, e, out[0], out[1]);

@@ -112,8 +112,11 @@ static ir_id value_of(fe_lower *l, const fe_expr *e, fe_class cls, ir_dtype want
     ir_id id = fe_to_f32(l, e->span, fe_lower_value(l, e, want));
     if (!id || fe_class_has(cls, fe_type_at(l, id)->dtype))
         return id;
-    fe_report(l->c, FE_E0210, e->span, "'%s' takes %s, not %s", name, fe_class_text(cls),
-              ir_dtype_text(fe_type_at(l, id)->dtype));
+    ir_dtype t = fe_type_at(l, id)->dtype;
+    base_diag *d =
+        fe_report(l->c, FE_E0210, e->span, "'%s' takes %s, not %s", name, fe_class_text(cls), ir_dtype_text(t));
+    if (cls == FE_INT && fe_class_has(FE_FLOAT, t))
+        fe_label(l->c, d, "cast it: i64(...)");
     return 0;
 }
 

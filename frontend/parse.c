@@ -311,6 +311,9 @@ static void parse_param(fe_parser *p, fe_decl *d) {
 }
 
 static void parse_params(fe_parser *p, fe_decl *d) {
+    if (!p->panic && fe_at(p, FE_TOK_LT))
+        fe_label(p->c, fe_fail(p, FE_E0102, fe_peek(p, 0)->span, "expected '(' and the parameters, found '<'"),
+                 "dimensions stand in brackets: %s %s[F](...)", fe_tok_text(d->kind), d->name->text);
     if (!fe_expect(p, FE_TOK_LPAREN, "and the parameters"))
         return;
     while (!p->panic && !fe_at(p, FE_TOK_RPAREN)) {
@@ -318,6 +321,11 @@ static void parse_params(fe_parser *p, fe_decl *d) {
         if (!fe_take(p, FE_TOK_COMMA))
             break;
     }
+    if (!p->panic && (fe_at(p, FE_TOK_LPAREN) || fe_at(p, FE_TOK_LBRACKET)) && d->n_params)
+        fe_label(
+            p->c,
+            fe_fail(p, FE_E0102, fe_peek(p, 0)->span, "expected ')' or ',' after the parameter, found %s", found(p)),
+            "a shape stands in one pair of brackets: f32[F, G]");
     fe_expect(p, FE_TOK_RPAREN, "or ',' after the parameter");
 }
 
@@ -327,7 +335,8 @@ static void parse_one_result(fe_parser *p, fe_decl *d, bool named, bool edge) {
         r.name = fe_expect_name(p, "the name of a result", &r.span);
         if (r.name && !fe_at(p, FE_TOK_COLON))
             fe_label(p->c, fe_fail(p, FE_E0102, r.span, "expected the name of a result and ':', found %s", found(p)),
-                     "each of several results has a name: -> (total: f32, n: i64)");
+                     fe_at(p, FE_TOK_RPAREN) ? "a single result without a name stands without (...)"
+                                             : "each of several results has a name: -> (total: f32, n: i64)");
         fe_expect(p, FE_TOK_COLON, "and the type");
     }
     if (fe_take(p, FE_TOK_EDGE))
@@ -443,6 +452,8 @@ static void label_end(fe_parser *p, base_diag *d) {
 static void no_stmt(fe_parser *p) {
     const fe_token *t = fe_peek(p, 0), *next = fe_peek(p, 1);
     base_diag *d = fe_fail(p, FE_E0102, t->span, "expected a statement, found %s", found(p));
+    if (t->kind == FE_TOK_SLASH && next->kind == FE_TOK_STAR)
+        fe_label(p->c, d, "a comment begins with //");
     if (t->kind != FE_TOK_NAME)
         return;
     const char *name = t->name->text, *advice = fe_word_advice(FE_WORD_STMT, name),
@@ -552,6 +563,15 @@ static void parse_names(fe_parser *p, fe_stmt *s) {
     fe_expect(p, FE_TOK_RPAREN, "or ',' after the name");
 }
 
+static fe_name *parse_let_name(fe_parser *p, fe_stmt *s) {
+    bool list = s->kind == FE_STMT_VAR && fe_at(p, FE_TOK_LPAREN);
+    fe_name *name = list ? NULL : fe_expect_name(p, "a name", &s->name_span);
+    if (list || (name && fe_at(p, FE_TOK_COMMA)))
+        fe_label(p->c, fe_fail(p, FE_E0102, fe_peek(p, 0)->span, "expected one name, found %s", found(p)),
+                 "several results are named by let (a, b) = ...");
+    return name;
+}
+
 static fe_stmt *parse_stmt(fe_parser *p, unsigned depth) {
     const fe_token *t = fe_peek(p, 0);
     fe_stmt *s = base_arena_alloc(p->c->arena, sizeof *s);
@@ -564,7 +584,7 @@ static fe_stmt *parse_stmt(fe_parser *p, unsigned depth) {
         if (s->kind == FE_STMT_LET && fe_at(p, FE_TOK_LPAREN))
             parse_names(p, s);
         else
-            s->name = fe_expect_name(p, "a name", &s->name_span);
+            s->name = parse_let_name(p, s);
         if (s->name && fe_at(p, FE_TOK_COLON))
             fe_label(p->c, fe_fail(p, FE_E0102, fe_peek(p, 0)->span, "expected '=' and a value, found ':'"),
                      "the value says the type; a cast is f32(...)");
@@ -611,8 +631,19 @@ static fe_stmt *parse_stmt(fe_parser *p, unsigned depth) {
     return s;
 }
 
+/* What is no body. */
+static void no_body(fe_parser *p, const fe_token *t) {
+    base_diag *d = fe_fail(p, FE_E0102, t->span, "expected '{' and the body, found %s", found(p));
+    if (t->kind == FE_TOK_COLON || t->kind == FE_TOK_ASSIGN)
+        fe_label(p->c, d, "a body stands in braces: { return ... }");
+    else if (t->kind == FE_TOK_NAME && strcmp(t->name->text, "in") == 0)
+        fe_label(p->c, d, "rounds have no number; write repeat n { ... }, and count with a var");
+}
+
 static void parse_block(fe_parser *p, fe_block *b, unsigned depth) {
     base_span open = fe_peek(p, 0)->span;
+    if (!p->panic && !fe_at(p, FE_TOK_LBRACE) && !fe_at(p, FE_TOK_BAD))
+        no_body(p, fe_peek(p, 0));
     if (!fe_expect(p, FE_TOK_LBRACE, "and the body"))
         return;
     p->brackets = 0;
@@ -721,6 +752,10 @@ static void parse_export(fe_parser *p) {
     if (what && strcmp(what->text, "vjp") != 0)
         fe_label(p->c, fe_fail(p, FE_E0102, word, "expected 'vjp', found '%s'", what->text), "export vjp f(x, w)");
     e.name = p->panic ? NULL : fe_expect_name(p, "a kernel or a program", &e.name_span);
+    if (e.name && !fe_at(p, FE_TOK_LPAREN))
+        fe_label(p->c,
+                 fe_fail(p, FE_E0102, e.name_span, "expected the parameters that get a gradient, found %s", found(p)),
+                 "write export vjp %s(x, w)", e.name->text);
     if (!e.name || !fe_expect(p, FE_TOK_LPAREN, "and the parameters that get a gradient"))
         return;
     do {

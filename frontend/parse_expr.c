@@ -109,8 +109,13 @@ static fe_expr *parse_reduce(fe_parser *p) {
     if (fe_at(p, FE_TOK_VAR)) { /* a reducer, and a keyword elsewhere */
         e->name_span = fe_next(p)->span;
         e->name = fe_intern(p->c, "var", 3);
+    } else if (!fe_at(p, FE_TOK_NAME) && !fe_at(p, FE_TOK_BAD)) {
+        fe_label(p->c,
+                 fe_fail(p, FE_E0102, fe_peek(p, 0)->span, "expected a reducer, found '%s'",
+                         fe_tok_text(fe_peek(p, 0)->kind)),
+                 "write reduce sum(...): a reducer (sum, max, mean ...) and its arguments");
     } else {
-        e->name = fe_expect_name(p, "a reducer (sum, max, softmax ...)", &e->name_span);
+        e->name = fe_expect_name(p, "a reducer", &e->name_span);
     }
     if (e->name)
         parse_args(p, e);
@@ -119,6 +124,12 @@ static fe_expr *parse_reduce(fe_parser *p) {
 
 static fe_expr *parse_shape(fe_parser *p) {
     fe_expr *e = new_expr(p, FE_EXPR_SHAPE, fe_next(p)->span);
+    fe_tok_kind first = fe_peek(p, 0)->kind;
+    if (first >= FE_TOK_SRC && first <= FE_TOK_EDGE) {
+        fe_label(p->c, fe_fail(p, FE_E0102, e->span, "values do not stand in [...]"),
+                 "[...] is a shape; arguments stand one by one: concat(x, y)");
+        return e;
+    }
     e->shape = base_arena_alloc(p->c->arena, sizeof *e->shape);
     e->shape->span = e->span;
     fe_parse_dims(p, e->shape);
@@ -131,6 +142,10 @@ static void no_value(fe_parser *p, const fe_token *t) {
     const fe_token *last = p->at ? t - 1 : t;
     if (t->kind == FE_TOK_STAR && last->kind == FE_TOK_STAR && last->span.end == t->span.begin)
         fe_label(p->c, d, "a power is written x ^ 2");
+    else if (t->kind == FE_TOK_DOT && fe_peek(p, 1)->kind == FE_TOK_INT)
+        fe_label(p->c, d, "a digit stands before the point: 0.5");
+    else if (t->kind == FE_TOK_SLASH && fe_peek(p, 1)->kind == FE_TOK_STAR)
+        fe_label(p->c, d, "a comment begins with //");
 }
 
 static fe_expr *parse_primary(fe_parser *p) {
