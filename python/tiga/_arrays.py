@@ -265,6 +265,9 @@ def _shape_text(shape):
     return "(" + ", ".join(map(str, shape)) + (",)" if len(shape) == 1 else ")")
 
 
+MAX_RANK = 7
+
+
 def _judge(found, dtype, what):
     strided, long = not found.contiguous, dtype.long
     wrong_type = not dtype.accepts(found.long, found.kind == BUFFER) or found.big_endian
@@ -274,6 +277,8 @@ def _judge(found, dtype, what):
         wants = " and ".join(w for w in (long if wrong_type else "", "C-contiguous" if strided else "") if w)
         raise TypeError(f"{what} is a {order}{found.long} {found.word} of shape {_shape_text(found.shape)}{strides}; it "
                         f"must be {wants}: pass {_advice(found, what, long, wrong_type, strided)}")
+    if len(found.shape) > MAX_RANK:
+        raise ValueError(f"{what} has {len(found.shape)} axes; arrays have at most {MAX_RANK}")
     pointer = found.pointer if _count(found.shape) else 0  # that of no elements may be anything
     if pointer % dtype.align:
         raise ValueError(f"{what} is not aligned to its {dtype.align}-byte elements; pass a copy of it")

@@ -37,7 +37,7 @@ def save(x, path, *, overwrite=False):
     data = _lib.encode_path(path)
     if not overwrite and os.path.lexists(data):
         raise _exists(data)
-    os.stat(os.path.dirname(data) or b".")  # its own words for a folder that is not there
+    os.stat(os.fsdecode(os.path.dirname(data)) or ".")  # its own words for a folder that is not there
     if data.endswith(b".npy") and names is not None:
         raise ValueError("save: a .npy file holds one tensor; save several as .safetensors")
     if not tensors:

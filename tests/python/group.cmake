@@ -5,7 +5,7 @@ if(TIGA_COMPILER AND NOT TIGA_SANITIZE) # Python is not instrumented
   set(env_ctypes TIGA_PYTHON_EXTENSION=off)
   set(env_bare TIGA_TEST_NUMPY=off)
   set(env_bare_ctypes TIGA_TEST_NUMPY=off TIGA_PYTHON_EXTENSION=off)
-  set(tests_bare test_calls test_arrays test_graphs test_tensors test_lifetimes) # the others know nothing of numpy
+  set(tests_bare test_calls test_arrays test_graphs test_tensors test_tensor_gradients test_lifetimes) # the others know nothing of numpy
   set(tests_bare_ctypes ${tests_bare})
   foreach(way fast ctypes bare bare_ctypes)
     add_test(NAME python.${way} COMMAND ${TIGA_PYTHON} -m unittest -q ${tests_${way}} WORKING_DIRECTORY ${python_dir})

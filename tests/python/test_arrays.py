@@ -98,6 +98,13 @@ class Numpy(Case):
             self.assertNotIn("contiguous", message)
         self.fails(TypeError, ["big-endian float32", "x.astype(np.float32)"], np.array(X, ">f4"))
 
+    def test_many_axes(self):
+        many = np.ones((1,) * 8, np.float32)
+        for call in (lambda: module().plain_sum(triangle(), x=many, w=W), lambda: tg.tensor(many), lambda: many + tg.tensor([1.]),
+                     lambda: module().plain_sum(triangle(), x=X, w=W, out=many)):
+            with self.assertRaisesRegex(ValueError, "8 axes; arrays have at most 7"):
+                call()
+
     def test_bf16_is_no_type_of_numpy(self):
         for x in np.float32(X), np.zeros((3, 2))[:, 0]:
             with self.assertRaisesRegex(TypeError, r"pass tiga.tensor\(x\).astype\('bf16'\).to_numpy\(\), its bits as uint16"):
