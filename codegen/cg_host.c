@@ -248,7 +248,8 @@ static void launch(host *h, const ir_op *op) {
     for (size_t i = 0; i < n; ++i)
         base_str_addf(list, " %s", h->text[op->args[i]]);
     base_str_add(list, " */\n");
-    step(h, CG_STEP_LAUNCH, h->n_launch_words, 0, 0, cg_identifier(h->arena, callee));
+    step(h, ir_int(op, IR_ATTR_AHEAD, 0) ? CG_STEP_LAUNCH_AHEAD : CG_STEP_LAUNCH, h->n_launch_words, 0, 0,
+         cg_identifier(h->arena, callee));
     h->n_launch_words += (int32_t)(5 + n + n_sizes);
     if (h->follower->most_buffers < n)
         h->follower->most_buffers = n;

@@ -79,7 +79,7 @@ static void types(writer *x, const cg_follower *f) {
     cg_close(x->w, " tiga_buffer;\n");
 }
 
-static void launch(cg_text *w) {
+static void launch(cg_text *w, const char *how) {
     cg_line(w, "l = launches + s->a;");
     cg_open(w, "for (int32_t k = 0; k < l[3]; ++k)");
     cg_line(w, "list[k] = i[l[5 + k]];");
@@ -89,15 +89,15 @@ static void launch(cg_text *w) {
     cg_close(w, "");
     cg_line(w, "status = host->poll(frame);");
     cg_open(w, "if (status == 0)");
-    cg_line(w, "status = host->launch(frame, &tiga_kernels[l[0]], l[1], n[l[2]], list, sizes);");
+    cg_line(w, "status = host->%s(frame, &tiga_kernels[l[0]], l[1], n[l[2]], list, sizes);", how);
     cg_close(w, "");
 }
 
 static void step(cg_text *w, int k) {
     cg_line(w, "case TIGA_DO_%s:", names[k]);
     w->indent++;
-    if (k == CG_STEP_LAUNCH)
-        launch(w);
+    if (k == CG_STEP_LAUNCH || k == CG_STEP_LAUNCH_AHEAD)
+        launch(w, texts[k]);
     else
         cg_line(w, "%s", texts[k]);
     if (k != CG_STEP_END)
@@ -115,7 +115,7 @@ void cg_emit_follower(cg_text *w, const cg_follower *f, cg_helpers *h, base_aren
            "*launches,");
     cg_open(w, "                                 const tiga_buffer *buffers, tiga_instance **i, int64_t *n)");
     cg_line(w, "int32_t status = 0;");
-    if (f->step[CG_STEP_LAUNCH]) {
+    if (f->step[CG_STEP_LAUNCH] || f->step[CG_STEP_LAUNCH_AHEAD]) {
         cg_line(w, "const int32_t *l;");
         cg_line(w, "tiga_instance *list[%zu] = {NULL};", f->most_buffers + 1);
         cg_line(w, "int64_t sizes[%zu] = {0};", f->most_sizes + 1);

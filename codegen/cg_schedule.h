@@ -14,7 +14,8 @@
                    "n[s->b], &i[s->a]);")                                                                              \
     CG_STEP(READ, "status = host->acquire(frame, i[s->a], 0);")                                                        \
     CG_STEP(WRITE, "status = host->acquire(frame, i[s->a], 1);")                                                       \
-    CG_STEP(LAUNCH, "")                                                                                                \
+    CG_STEP(LAUNCH, "launch")                                                                                          \
+    CG_STEP(LAUNCH_AHEAD, "launch_ahead")                                                                              \
     CG_STEP(DONE, "status = host->done(frame, i[s->a]);")                                                              \
     CG_STEP(RELEASE, "status = host->release(frame, i[s->a]);")                                                        \
     CG_STEP(COPY, "status = host->copy(frame, i[s->b], i[s->a]);")                                                     \

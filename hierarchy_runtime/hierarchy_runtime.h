@@ -46,6 +46,16 @@ typedef struct hr_pool {
 } hr_pool;
 
 /* One call: checked, then run once or, when it is prepared, many times.  All arrays live in one block (or in `small`). */
+/* A launch that waits for the next one, which may follow it block by block (hr_host.c). */
+enum { HR_AHEAD_BUFFERS = 24, HR_AHEAD_DIMS = 16 };
+typedef struct hr_ahead {
+    bool waits;
+    rt_launch l;
+    void *data[HR_AHEAD_BUFFERS];
+    int64_t dims[HR_AHEAD_DIMS];
+    tiga_instance *of[HR_AHEAD_BUFFERS];
+} hr_ahead;
+
 typedef struct hr_frame {
     tiga_context *ctx;
     const tiga_function_info *fn;
@@ -65,6 +75,7 @@ typedef struct hr_frame {
     int n_gone;
     tiga_instance *saved; /* newest of the stack; they are buffers too */
     hr_pool pool;
+    hr_ahead ahead;
     tiga_status status; /* first failure of a host function */
     int64_t charged; /* bytes this frame has taken from the host account */
     tiga_call_stats stats;
@@ -72,6 +83,8 @@ typedef struct hr_frame {
     uint64_t small[256];
 } hr_frame;
 
+/* ---- hr_host.c: the table --------------------------------------------------------------------------------------------- */
+tiga_status hr_run_ahead(hr_frame *f); /* the launch that waits, if any */
 /* ---- hr_call.c: tiga_call, tiga_prepare: a frame is made, then launched ------------------------------------------ */
 /* ---- hr_bind.c: which array is which parameter -------------------------------------------------------------------- */
 tiga_status hr_bind_graphs(hr_frame *f, tiga_graph *const *graphs, int n_graphs);

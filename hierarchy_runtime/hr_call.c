@@ -141,6 +141,9 @@ static void frame_fini(hr_frame *f, bool drop_results) {
 static tiga_status launch(hr_frame *f) {
     hr_frame_begin(f);
     int32_t code = f->fn->host(&hr_host_table, f, f->dims);
+    if (f->status == TIGA_OK && code == 0)
+        code = (int32_t)hr_run_ahead(f);
+    f->ahead.waits = false;
     tiga_status status = f->status;
     if (status == TIGA_OK && code != 0)
         status =

@@ -187,6 +187,8 @@ static attr_rule attr_rule_of(ir_opcode code) {
         r.required = BIT(MODE);
     if (code == IR_LAUNCH)
         r.required = BIT(CALLEE) | BIT(GRAPH) | BIT(BUFFERS) | BIT(OUTPUTS);
+    if (code == IR_LAUNCH)
+        r.optional |= BIT(AHEAD);
     if (ir_op_describe(code)->cls == IR_CLASS_LOOP)
         r.optional |= BIT(LANES) | BIT(PREFETCH) | BIT(FETCH) | BIT(VECTOR) | BIT(PAGES);
     return r;

@@ -11,6 +11,7 @@ typedef struct explainer {
     const pass_notes *notes;
     base_str *out;
     const ir_func *task;
+    const char *ahead; /* the launch before, when this one follows it block by block */
 } explainer;
 
 static void add_indent(base_str *out, int depth) {
@@ -207,11 +208,20 @@ static bool is_end_of_total(const char *name) {
     return n > 6 && !strcmp(name + n - 6, ".total");
 }
 
+static void explain_launch(explainer *x, const ir_op *op, int depth) {
+    explain_loop(x, ir_word(op, IR_ATTR_CALLEE), depth);
+    if (x->ahead) {
+        add_indent(x->out, depth + 1);
+        base_str_addf(x->out, "follows %s block by block, while its rows are in the cache\n", x->ahead);
+    }
+    x->ahead = ir_int(op, IR_ATTR_AHEAD, 0) ? ir_word(op, IR_ATTR_CALLEE) : NULL;
+}
+
 static void explain_region(explainer *x, const ir_func *t, const ir_region *r, int depth) {
     for (size_t i = 0; i < r->n; i++) {
         const ir_op *op = ir_at(t, r->ops[i]);
         if (op->code == IR_LAUNCH && !is_end_of_total(ir_word(op, IR_ATTR_CALLEE)))
-            explain_loop(x, ir_word(op, IR_ATTR_CALLEE), depth);
+            explain_launch(x, op, depth);
         if (op->code == IR_REPEAT || op->code == IR_IF || op->code == IR_WHILE || (op->code == IR_ARM && i)) {
             add_indent(x->out, depth - (op->code == IR_ARM));
             base_str_addf(x->out, "%s\n", op->code == IR_ARM ? "else" : ir_op_describe(op->code)->text);

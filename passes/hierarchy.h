@@ -38,6 +38,7 @@ typedef struct hier_launch {
     size_t n_in, n_out;
     ir_id rows;
     const ir_id *dims; /* loop->n_syms */
+    bool ahead; /* the next launch adds up its rows */
 } hier_launch;
 
 /* hierarchy_steps.c */

@@ -37,6 +37,7 @@ typedef struct hier_plan {
     size_t n_slots, cap_slots;
     uint32_t *first;    /* by id: first slot of the operation; slot 0 is none */
     hier_carried *carried; /* by id of a repeat */
+    bool *ahead;        /* by id of a call: the next one adds up its rows */
     uint32_t *parts_at; /* by id of a call: its first in parts, which are the partial results of totals */
     ir_id *parts;
     size_t n_parts, cap_parts;

@@ -140,6 +140,60 @@ static bool count_uses(hier_plan *s, const ir_region *r, size_t at, bool top) {
     return true;
 }
 
+/* ---- totals behind the rows that they add up ---- */
+/* Which result of call `id` the value is, or -1. */
+static int64_t result_of(const hier_plan *s, ir_id id, ir_id value) {
+    const ir_op *op = ir_at(s->p, value);
+    if (value == id)
+        return 0;
+    return op->code == IR_GET && op->args[0] == id ? ir_int(op, IR_ATTR_INDEX, 0) : -1;
+}
+
+static bool reads_by_row(const hier_plan *s, ir_id id, const callee *c, ir_id value) {
+    const ir_op *op = ir_at(s->p, id);
+    for (uint32_t i = 0; i < op->n_args; i++)
+        if (op->args[i] == value && (c->kernel->params[i].role == IR_DST || c->kernel->params[i].role == IR_NODE))
+            return true;
+    return false;
+}
+
+/* Does `second` add up rows of the domain of `first`, of whose results it reads its own rows only, and is there something
+ * that both go through? */
+static bool adds_up(hier_plan *s, ir_id first, ir_id second, bool *yes) {
+    callee a, b;
+    const ir_op *op = ir_at(s->p, second);
+    if (!resolve_callee(s, ir_at(s->p, first), &a) || !resolve_callee(s, op, &b))
+        return false;
+    bool shared = false;
+    *yes = b.total && b.graph < 0 && !a.total && !a.loop->winners.known && a.loop->rows_per_unit == 1 &&
+           ir_dim_canonical(s->p, a.rows) == ir_dim_canonical(s->p, b.rows);
+    for (uint32_t i = 0; i < op->n_args && *yes; i++) {
+        int64_t result = result_of(s, first, op->args[i]);
+        bool by_row = b.kernel->params[i].role == IR_DST;
+        if (result >= 0)
+            *yes = by_row && a.kernel->results[result].type.space == IR_ROW;
+        shared |= by_row && (result >= 0 || reads_by_row(s, first, &a, op->args[i]));
+    }
+    *yes = *yes && shared;
+    return true;
+}
+
+/* Calls next to each other: there is nothing between that could need the first. */
+static bool find_ahead(hier_plan *s, const ir_region *r) {
+    ir_id before = 0;
+    for (size_t i = 0; i < r->n; i++) {
+        const ir_op *op = ir_at(s->p, r->ops[i]);
+        if (op->code == IR_GET)
+            continue;
+        if (op->code == IR_CALL && before && !adds_up(s, before, r->ops[i], &s->ahead[before]))
+            return false;
+        before = op->code == IR_CALL ? r->ops[i] : 0;
+        if (op->region && !find_ahead(s, op->region))
+            return false;
+    }
+    return true;
+}
+
 /* ---- walking ---- */
 /* An instance of the other arm that has this size, or 0. */
 static ir_id reuse(hier_plan *s, ir_id bytes) {
@@ -283,7 +337,8 @@ bool hier_emit_call(hier_plan *s, ir_id id) {
                      .out = first,
                      .n_out = n,
                      .rows = hier_dim(&s->h, c.rows),
-                     .dims = launch_dims(s, &c, c.loop)};
+                     .dims = launch_dims(s, &c, c.loop),
+                     .ahead = s->ahead[id]};
     if (!l.dims)
         return false;
     hier_emit_launch(&s->h, &l);
@@ -438,6 +493,7 @@ bool hier_program(ir_module *m, const ir_func *p, pass_context *ctx, base_str *e
     hier_plan s = {.p = p,
                    .first = base_arena_new_array(a, uint32_t, p->n_ops),
                    .carried = base_arena_new_array(a, hier_carried, p->n_ops),
+                   .ahead = base_arena_new_array(a, bool, p->n_ops),
                    .parts_at = base_arena_new_array(a, uint32_t, p->n_ops),
                    .index = base_arena_new_array(a, ir_id, p->n_ops)};
     hier_begin(&s.h, m, p, ctx, err);
@@ -445,6 +501,8 @@ bool hier_program(ir_module *m, const ir_func *p, pass_context *ctx, base_str *e
     if (!make_slots(&s, &p->body, 0) || !count_uses(&s, &p->body, 0, true))
         return false;
     claim_results(&s);
+    if (!ctx->cuda && !find_ahead(&s, &p->body))
+        return false;
     if (!walk(&s))
         return false;
     hier_end(&s.h);

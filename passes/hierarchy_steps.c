@@ -200,6 +200,8 @@ static void emit_launch_op(hier *h, const hier_launch *l) {
     ir_set_int(h->m, op, IR_ATTR_GRAPH, l->graph);
     ir_set_int(h->m, op, IR_ATTR_BUFFERS, (int64_t)(l->n_in + l->n_out));
     ir_set_int(h->m, op, IR_ATTR_OUTPUTS, (int64_t)l->n_out);
+    if (l->ahead)
+        ir_set_int(h->m, op, IR_ATTR_AHEAD, 1);
 }
 
 /* What a result begins with is copied there before the launch. */

@@ -11,6 +11,10 @@
  * when the rest would take longer than starting threads does, they get it.  A chunk that took long is not believed before
  * a second one did: this thread may have lost its processor meanwhile.
  *
+ * A launch that adds up blocks of rows may follow another over the same rows (`then`): a block is added up by the thread that
+ * has done its rows, while they are in its cache; chunks end with blocks where they hold several.  Blocks that two chunks
+ * share come last, and of launches that write little all do.  A block is one unit of that launch, so its bits are what they would be alone.
+ *
  * Interruption is asked for between chunks, every millisecond or so between rows, and by kernels between the pieces of loops
  * that may be long.
  *
@@ -32,6 +36,8 @@ enum {
     PANEL_UNITS = 128,
     FEW_UNITS = 16,
     PANEL_ROW_BYTES = 64,
+    FEW_BLOCKS = 8,
+    FOLLOW_BYTES = 512 << 10,
     STEP_GROWTH = 16
 };
 static const double LARGE_BYTES = 2e6, CHUNK_MAX_BYTES = 4e6, CHUNK_MIN_BYTES = 16e3, LARGE_PRODUCT = 4e6,
@@ -44,6 +50,7 @@ typedef struct job {
     char *scratch;
     int64_t scratch_each;
     int64_t first; /* chunk that task 0 stands for */
+    char *added; /* by unit of l->then: it has run; NULL when nothing follows, or memory is short */
     tiga_context *ctx;
     atomic_bool gave_up; /* a unit was left unfinished */
 } job;
@@ -70,7 +77,8 @@ static int64_t chunk_begin(const job *j, int64_t k) {
         else
             high = mid;
     }
-    return low;
+    int64_t block = j->l->then ? j->l->then->code->rows_per_unit : 1;
+    return j->units / j->n_chunks >= block ? low / block * block : low;
 }
 
 /* A kernel asks between the pieces of a long loop. */
@@ -98,25 +106,30 @@ static bool is_large_product(const rt_launch *l) {
            (double)l->code->scratch_bytes(l->dims) / PANEL_ROW_BYTES * (double)l->output_bytes / 4 >= LARGE_PRODUCT;
 }
 
-/* A few units at a time, more when they turn out to be short: between them it may be over. */
-static void run_units(job *j, int64_t begin, int64_t end, int thread) {
-    if (begin == end)
-        return;
-    tiga_launch_args args = {.n_rows = j->l->n_rows,
-                             .dims = j->l->dims,
-                             .buffers = j->l->buffers,
-                             .edge_of = j->l->edge_of,
-                             .numbers = j->l->code->numbers,
+static tiga_launch_args args_of(job *j, const rt_launch *l) {
+    tiga_launch_args args = {.n_rows = l->n_rows,
+                             .dims = l->dims,
+                             .buffers = l->buffers,
+                             .edge_of = l->edge_of,
+                             .numbers = l->code->numbers,
                              .give_up = give_up,
                              .user = j};
-    if (j->l->graph)
-        args.graph = *j->l->graph;
+    if (l->graph)
+        args.graph = *l->graph;
+    return args;
+}
+
+/* A few units at a time, more when they turn out to be short: between them it may be over.  pace: how many, kept for more. */
+static void run_own_units(job *j, int64_t begin, int64_t end, int thread, int64_t *pace) {
+    if (begin == end)
+        return;
+    tiga_launch_args args = args_of(j, j->l);
     args.scratch = j->scratch ? j->scratch + thread * j->scratch_each : NULL;
     if (takes_all(j)) { /* it asks by itself */
         j->fn(&args, begin, end);
         return;
     }
-    int64_t least = may_have_panels(j->l) ? PANEL_UNITS : 1, n = least > FIRST_UNITS ? least : FIRST_UNITS;
+    int64_t least = may_have_panels(j->l) ? PANEL_UNITS : 1, n = least > *pace ? least : *pace;
     double start = end - begin > n ? now() : 0;
     while (begin < end) {
         int64_t stop = end - begin > n ? begin + n : end;
@@ -130,7 +143,55 @@ static void run_units(job *j, int64_t begin, int64_t end, int thread) {
             n *= STEP_GROWTH;
         else if (took > 2 * STEP_SECONDS && n > least)
             n /= 2;
+        *pace = n;
     }
+}
+
+/* ---- what follows ---- */
+bool rt_launch_can_follow(const rt_launch *l, const rt_launch *then) {
+    return l->n_rows == then->n_rows && l->n_rows > 0 && l->code->rows_per_unit == 1 && l->code->walks_edges != 3 &&
+           then->code->rows_per_unit > 1 && !then->graph && !then->code->scratch_bytes && then->code->rows32;
+}
+
+static int64_t n_blocks(const job *j) { return (j->l->n_rows - 1) / j->l->then->code->rows_per_unit + 1; }
+
+static void run_block(job *j, int64_t block) {
+    tiga_launch_args args = args_of(j, j->l->then);
+    j->l->then->code->rows32(&args, block, block + 1);
+}
+
+static void run_units(job *j, int64_t begin, int64_t end, int thread) {
+    int64_t pace = FIRST_UNITS;
+    if (!j->added) {
+        run_own_units(j, begin, end, thread, &pace);
+        return;
+    }
+    int64_t size = j->l->then->code->rows_per_unit;
+    while (begin < end && !give_up(j)) {
+        int64_t block = begin / size, stop = (block + 1) * size < end ? (block + 1) * size : end;
+        run_own_units(j, begin, stop, thread, &pace);
+        bool whole = begin == block * size && (stop == begin + size || stop == j->units);
+        if (whole && !atomic_load_explicit(&j->gave_up, memory_order_relaxed)) {
+            run_block(j, block);
+            j->added[block] = 1;
+        }
+        begin = stop;
+    }
+}
+
+static void block_task(void *arg, int64_t task, int thread) {
+    job *j = arg;
+    (void)thread;
+    if (!j->added || !j->added[task])
+        run_block(j, task);
+}
+
+/* The blocks that no chunk held whole. */
+static bool run_left_blocks(tiga_context *ctx, job *j, int threads) {
+    int64_t n = n_blocks(j), left = 0;
+    for (int64_t k = 0; k < n; k++)
+        left += !j->added || !j->added[k];
+    return rt_parallel_for(ctx, left <= FEW_BLOCKS ? 1 : threads, n, block_task, j);
 }
 
 static void chunk_task(void *arg, int64_t task, int thread) {
@@ -212,8 +273,18 @@ static void plan_chunks(job *j, double bytes, int threads) {
         j->n_chunks = 1;
 }
 
+/* What is small is still in a cache when all of it is done. */
+static tiga_status run_both(tiga_context *ctx, const rt_launch *l) {
+    rt_launch alone = *l;
+    alone.then = NULL;
+    tiga_status status = rt_launch_run(ctx, &alone);
+    return status == TIGA_OK ? rt_launch_run(ctx, l->then) : status;
+}
+
 tiga_status rt_launch_run(tiga_context *ctx, const rt_launch *l) {
     const tiga_kernel_code *code = l->code;
+    if (l->then && l->output_bytes < FOLLOW_BYTES)
+        return run_both(ctx, l);
     job j = {.l = l, .ctx = ctx, .fn = l->graph && l->graph->source_bits == 64 ? code->rows64 : code->rows32};
     if (l->n_rows <= 0)
         return TIGA_OK;
@@ -230,7 +301,13 @@ tiga_status rt_launch_run(tiga_context *ctx, const rt_launch *l) {
     tiga_status status = take_scratch(ctx, &j, &threads);
     if (status != TIGA_OK)
         return status;
-    if (!run_chunks(ctx, &j, bytes, threads) || atomic_load(&j.gave_up))
+    if (l->then)
+        j.added = base_alloc_zero((size_t)n_blocks(&j));
+    bool ran = run_chunks(ctx, &j, bytes, threads) && !atomic_load(&j.gave_up);
+    if (ran && l->then)
+        ran = run_left_blocks(ctx, &j, ctx->threads) && !atomic_load(&j.gave_up);
+    base_free(j.added);
+    if (!ran)
         status = rt_fail(ctx, TIGA_E_INTERRUPTED, "%s: interrupted", code->name);
     if (j.scratch)
         rt_account_give(ctx, threads * j.scratch_each);

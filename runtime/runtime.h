@@ -319,7 +319,10 @@ typedef struct rt_launch {
     const int64_t *dims;
     void *const *buffers;
     int64_t output_bytes; /* how heavy the rows are, to decide whether threads are worth it */
+    /* NULL, or what adds up the same rows: a unit of it needs what this launch does for the rows of that unit */
+    const struct rt_launch *then;
 } rt_launch;
+bool rt_launch_can_follow(const rt_launch *l, const rt_launch *then);
 tiga_status rt_launch_run(tiga_context *ctx, const rt_launch *l);
 
 /* ---- rt_cpu.c, rt_module.c ---------------------------------------------------------------------------------------------------- */

@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-#define TIGA_ABI_VERSION 7
+#define TIGA_ABI_VERSION 8
 
 /* Element types, the same numbers as in the compiler's type table. */
 enum {
@@ -118,6 +118,10 @@ typedef struct tiga_host {
     /* runs `code` over all units of a domain of n_rows rows; graph: parameter index or -1 */
     int32_t (*launch)(void *frame, const tiga_kernel_code *code, int32_t graph, int64_t n_rows,
                       tiga_instance *const *buffers, const int64_t *dims);
+    /* the same; the next launch adds up rows of the same domain and reads of what this one writes only its own rows, so
+     * each of its units may run as soon as those rows are there */
+    int32_t (*launch_ahead)(void *frame, const tiga_kernel_code *code, int32_t graph, int64_t n_rows,
+                            tiga_instance *const *buffers, const int64_t *dims);
     /* element 0 of an acquired instance, as an integer */
     int32_t (*read_i64)(void *frame, tiga_instance *inst, int64_t *out);
     int32_t (*read_bool)(void *frame, tiga_instance *inst, int64_t *out);

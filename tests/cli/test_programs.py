@@ -289,6 +289,44 @@ program outside(g: graph, x: f32[g.dst, 5], W: f32[5, 70], w: f32[g.edge], round
             for other in ("inside0", "inside2", "outside2"):
                 np.testing.assert_array_equal(np.load(self.dir / f"{other}{rounds}.npy"), want)
 
+    def test_totals_follow_the_rows_that_they_add_up(self):
+        self.write("totals.tg", """
+kernel spread(src x: f32, edge w: f32) -> f32 { return reduce sum(edge.w * src.x) }
+program p(g: graph, x: f32[g.dst], w: f32[g.edge], rounds: i64) -> (x: f32[g.dst], t: f32, m: f32) {
+    var v = x
+    var t = f32(0)
+    var m = f32(0)
+    repeat rounds {
+        let y = spread(g, x = v, w = w)
+        t = dot(v, y)
+        let z = (y + t) / (1 + abs(y))
+        m = max(abs(z - v))
+        v = z
+    }
+    return (x = v, t = t, m = m)
+}
+""")
+        self.ok(TIGAC, "totals.tg", "--emit=task-ir", "-o", "with.ir")
+        text = (self.dir / "with.ir").read_text()
+        self.assertEqual(text.count("ahead = 1"), 2)
+        self.write("without.ir", text.replace(", ahead = 1", ""))
+        self.assertEqual(self.ok(TIGAC, "totals.tg", "--explain-plan").count("block by block"), 2)
+        for name in ("with", "without"):
+            self.ok(TIGAC, f"{name}.ir", "--passes=", "-o", f"{name}.so")
+        for n in (300, 150000):
+            rng = np.random.default_rng(n)
+            a = sp.coo_matrix((rng.random(4 * n, dtype=np.float32), (rng.integers(0, n, 4 * n), rng.integers(0, n, 4 * n))))
+            sp.save_npz(self.dir / "g.npz", sp.csr_matrix(a, shape=(n, n)))
+            np.save(self.dir / "x.npy", np.random.default_rng(n).standard_normal(n, dtype=np.float32))
+            results = []
+            for module, threads in (("without.so", 1), ("with.so", 1), ("with.so", 2), ("with.so", 5), ("totals.tg", 3)):
+                self.ok(TIGA, "run", module, "p", "--graph", "g.npz", "--dst", "x=x.npy", "--edge", "w=@", "--param", "rounds=3",
+                        "--threads", threads, *[o for r in "xtm" for o in ("-o", f"{r}={r}.out.npy")])
+                results.append([np.load(self.dir / f"{r}.out.npy") for r in "xtm"])
+            for other in results[1:]:
+                for got, want in zip(other, results[0]):
+                    np.testing.assert_array_equal(got, want)
+
     def test_reducers_of_the_user_share_a_walk(self):
         self.write("walks.tg", """
 reducer middle[F](x: f32[F]) -> f32[F] {

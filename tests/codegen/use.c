@@ -147,7 +147,7 @@ static int32_t read_i64(void *p, tiga_instance *i, int64_t *out) { return *out =
 static int32_t read_bool(void *p, tiga_instance *i, int64_t *out) { return *out = *(const uint8_t *)i->data, step(p); }
 static int32_t poll(void *p) { return step(p); }
 
-static const tiga_host host = {TIGA_ABI_VERSION, bind_param, bind_result, alloc, acquire, done, release, copy, NULL, NULL, launch, read_i64, read_bool, poll};
+static const tiga_host host = {TIGA_ABI_VERSION, bind_param, bind_result, alloc, acquire, done, release, copy, NULL, NULL, launch, launch, read_i64, read_bool, poll};
 
 static const tiga_function_info *find(const tiga_module_info *m, const char *name) {
     for (int32_t i = 0; i < m->n_functions; ++i)

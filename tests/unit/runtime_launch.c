@@ -191,6 +191,60 @@ Test(launch, scratch_within_the_budget) {
     tiga_context_free(ctx);
 }
 
+/* ---- a launch that adds up blocks of the rows of another ---- */
+enum { BLOCK = 4096 };
+static void add_block(const tiga_launch_args *a, int64_t begin,
+                      int64_t end) { /* a row that is not there yet is still 0 */
+    const int64_t *x = a->buffers[0];
+    int64_t *out = a->buffers[1];
+    for (int64_t u = begin; u < end; u++)
+        for (int64_t r = u * BLOCK; r < a->n_rows && r < (u + 1) * BLOCK; r++)
+            out[u] += x[r] ? x[r] : INT64_MIN / BLOCK;
+}
+static const tiga_kernel_code add_code = {"add", add_block, NULL, NULL, BLOCK, 0, 0, 2, 1, 0, NULL};
+
+static void check_follower(int threads, const tiga_csr *g) {
+    tiga_context *c = context_of(threads);
+    int64_t n = (g->n_dst - 1) / BLOCK + 1, *x = calloc((size_t)g->n_dst, 8), *sums = calloc((size_t)n, 8);
+    void *first[] = {x}, *second[] = {x, sums};
+    rt_launch add = {.code = &add_code, .n_rows = g->n_dst, .buffers = second, .output_bytes = n * 8};
+    rt_launch l = {.code = &sum_code, .graph = g, .n_rows = g->n_dst, .buffers = first, .output_bytes = g->n_dst * 8};
+    cr_assert(rt_launch_can_follow(&l, &add) && !rt_launch_can_follow(&add, &l));
+    l.then = &add;
+    cr_assert_eq(rt_launch_run(c, &l), TIGA_OK);
+    for (int64_t u = 0, r = 0; u < n; u++) {
+        int64_t want = 0;
+        for (; r < g->n_dst && r < (u + 1) * BLOCK; r++)
+            want += x[r];
+        cr_assert_eq(sums[u], want, "%d threads, %lld rows, block %lld", threads, (long long)g->n_dst, (long long)u);
+    }
+    free(x);
+    free(sums);
+    tiga_context_free(c);
+}
+
+Test(launch, blocks_are_added_up_once_and_when_their_rows_are_there) {
+    static const int64_t sizes[] = {1, BLOCK, 5 * BLOCK + 7, 16 * BLOCK, 16 * BLOCK + 1, 100 * BLOCK - 1, 400000};
+    tiga_context *ctx = context_of(2);
+    tiga_graph *g;
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        cr_assert_eq(tiga_graph_uniform(ctx, sizes[i], 3, 1, &g), TIGA_OK);
+        for (int threads = 1; threads <= 7; threads++)
+            check_follower(threads, tiga_graph_csr(g));
+        tiga_graph_free(g);
+    }
+    int64_t n = 100 * BLOCK, *dst = malloc((size_t)n * 8), *src = calloc((size_t)n, 8);
+    for (int64_t i = 0; i < n; i++) /* half of the edges in one row in the middle of a block */
+        dst[i] = i % 2 ? 30 * BLOCK + 99 : i;
+    cr_assert_eq(tiga_graph_from_coo(ctx, n, n, n, dst, src, &g), TIGA_OK);
+    for (int threads = 1; threads <= 7; threads += 2)
+        check_follower(threads, tiga_graph_csr(g));
+    tiga_graph_free(g);
+    free(dst);
+    free(src);
+    tiga_context_free(ctx);
+}
+
 /* ---- interruption ---- */
 static tiga_context *to_interrupt;
 static void interrupt_soon(const tiga_launch_args *a, int64_t begin, int64_t end) {
@@ -209,6 +263,13 @@ Test(launch, interrupted_between_chunks) {
         rt_launch l = {.code = &code, .n_rows = 100000000, .buffers = buffers, .output_bytes = 800000000};
         cr_assert_eq(rt_launch_run(to_interrupt, &l), TIGA_E_INTERRUPTED);
         cr_assert_str_eq(tiga_error_text(to_interrupt), "long: interrupted");
+        cr_assert_lt(chunks, 20);
+        void *nothing[] = {NULL, NULL};
+        rt_launch add = {.code = &add_code, .n_rows = l.n_rows, .buffers = nothing}; /* never gets so far */
+        l.then = &add;
+        chunks = 0;
+        tiga_error_clear(to_interrupt);
+        cr_assert_eq(rt_launch_run(to_interrupt, &l), TIGA_E_INTERRUPTED);
         cr_assert_lt(chunks, 20);
         tiga_context_free(to_interrupt);
     }
