@@ -292,6 +292,15 @@ static ir_id *take_own(parts *p, ir_id *all, size_t n) {
     return any ? ct : NULL;
 }
 
+/* Of the parameters that are wanted, those that this cut reads: the others have no part in it, and nothing is carried for
+ * them (the states of other reducers, when a kernel has many). */
+static bool *wanted_of(const parts *p, const bool *want) {
+    bool *gets = base_arena_new_array(p->g->scratch, bool, p->k->n_params + 1);
+    for (size_t i = 0; i < p->cut->n_args; i++)
+        gets[p->cut->args[i].param] = want[p->cut->args[i].param];
+    return gets;
+}
+
 bool grad_call_parts(grad *g, ir_builder *b, ir_id call, ir_id combine, const ir_id *cotangent, ir_id *out) {
     const ir_op *op = ir_at(g->f, call);
     const ir_func *k = ir_func_find(g->m, ir_word(op, IR_ATTR_CALLEE), IR_LEVEL_KERNEL);
@@ -311,10 +320,11 @@ bool grad_call_parts(grad *g, ir_builder *b, ir_id call, ir_id combine, const ir
     for (size_t c = 0; c < t->n_cuts; c++) {
         parts p = {.g = g, .b = b, .call = op, .k = k, .cut = &t->cuts[c]};
         ir_id *ct = take_own(&p, rest + n, n_states);
-        if (ct && !all_parts(&p, ct, n_states, want, sum))
+        bool *gets = wanted_of(&p, want);
+        if (ct && !all_parts(&p, ct, n_states, gets, sum))
             return false;
         for (size_t i = 0; ct && i < n; i++)
-            if (want[i])
+            if (gets[i])
                 out[i] = out[i] ? grad_op2(b, IR_ADD, out[i], sum[i]) : sum[i];
     }
     return true;

@@ -7,12 +7,21 @@
  * of `states`.  What both need is computed in both. */
 #include "passes/grad.h"
 
+#include <string.h>
+
 static const char *free_name(const grad *g, const char *base, const char *what) {
     for (unsigned n = 1;; n++) {
         const char *name = base_arena_printf(g->scratch, n == 1 ? "%s.%s" : "%s.%s%u", base, what, n);
         if (!ir_func_find(g->m, name, IR_LEVEL_KERNEL))
             return name;
     }
+}
+
+/* The rest of a rest is one. */
+static const char *root_of(const grad *g, const char *name) {
+    const char *at = strstr(name, ".rest");
+    bool whole = at && !strchr(at + 1, '.');
+    return whole ? base_arena_strndup(g->scratch, name, (size_t)(at - name)) : name;
 }
 
 ir_func *grad_new_kernel(grad *g, const char *base, const char *what, const ir_func *like) {
@@ -95,7 +104,7 @@ static void read_instead(grad *g, ir_func *f, ir_id get, size_t field) {
 }
 
 static void make_rest(grad *g, grad_stages *s, const ir_func *k, ir_id combine) {
-    ir_func *f = grad_new_kernel(g, k->name, "rest", k);
+    ir_func *f = grad_new_kernel(g, root_of(g, k->name), "rest", k);
     for (size_t r = 0; r < s->n_results; r++) {
         ir_param p = s->states->results[r];
         p.name = ir_unused_name(g->m, f, p.name);
