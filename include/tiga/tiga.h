@@ -164,7 +164,7 @@ TIGA_API tiga_status tiga_graph_local(tiga_context *ctx, int64_t n_nodes, int64_
 
 /* ---- modules: immutable; counted.  A module may be used with any context and from several threads at once ---- */
 /* Opens a module made by tigac; checks that it is whole, its ABI version and processor features before any of its code
- * runs. */
+ * runs.  A file that was replaced (as tigac does; not written into) is another module, whatever is loaded under its name. */
 TIGA_API tiga_status tiga_module_load(tiga_context *ctx, const char *path, tiga_module **out);
 /* The same for a module linked into the program: pass its tiga_module_info_v1(). */
 TIGA_API tiga_status tiga_module_from_info(tiga_context *ctx, const tiga_module_info *info, tiga_module **out);
