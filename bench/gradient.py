@@ -1,12 +1,13 @@
 """Forward and backward against forward alone, for the kernels of gradient.tg, through compiled modules.
 
     gradient.py --build build [--scale 18] [--features 16,32,64,128] [--repeats 7] [--cases weighted,largest]
-                [--threads 1 --cpu-time] [--json out.json]
+                [--open] [--threads 1 --cpu-time] [--json out.json]
 
 `step` is a program that returns the result and the gradients; `apart` is a call of the kernel and then one of its exported vjp,
 which computes anew what it needs of the forward pass.  Rounds are A B C A B C, ratios are medians of the rounds'.
 `bytes` is the ratio that the memory traffic alone would have: rows gathered once per edge and scalars read or written per
 edge, with each array read in order once; what a step must do, written down before it is measured (`FLOOR` below).
+`--open` compiles as tigac does by default, with the number of features open; else it is known (-DF=16).
 `--cpu-time` counts seconds of the process instead of the clock's: with one thread, what is left of a busy machine.
 `buffers` is the most that the step held beside its inputs and outputs, in row arrays (N x F x 4 bytes)."""
 import argparse
@@ -35,7 +36,7 @@ FLOOR = {
     "weighted": ((1, 4 + 4), (2, 8 + 4 + 4 + 4 + 4 + 8)),  # backward: one walk of the transposed relation, a copy of w
     "average": ((1, 4), (2, 4 + 4)),
     "largest": ((1, 4), (2, 4)),  # backward: a line of cache at random for each element of a row, one in 16 edges
-    "attend": ((1, 4 + 4), (2, 8 + 4 + 4 + 4 + 4 + 8 + 8)),
+    "attend": ((1, 4 + 4), (2, 8 + 4 + 4 + 4 + 4 + 4 + 4)),  # forward leaves the weights where d_s will be
     "attend_ends": ((1, 4 + 4), (3, 8 + 8 + 4 + 12)),  # d_b wants the source's row again
     "attend_dot": ((1, 4), (4, 4 + 4 + 4 + 8)),  # so does d_q; d_x gathers q and the cotangent
 }
@@ -125,6 +126,7 @@ def main():
     p.add_argument("--cases", type=lambda s: s.split(","), default=list(FLOOR))
     p.add_argument("--threads", type=int, default=os.cpu_count())
     p.add_argument("--repeats", type=int, default=7)
+    p.add_argument("--open", action="store_true")
     p.add_argument("--cpu-time", action="store_true")
     p.add_argument("--json")
     args = p.parse_args()
@@ -140,9 +142,9 @@ def main():
     print(f"{'case':12} {'F':>4} {'forward ms':>10} {'vjp ms':>8} {'step ms':>8} {'step':>6} {'apart':>6} {'bytes':>6} "
           f"{'buffers':>8} {'noise':>6}")
     for F in args.features:
-        path = os.path.join(work, f"gradient_{F}.so")
-        subprocess.run([os.path.join(args.build, "bin", "tigac"), os.path.join(table.HERE, "gradient.tg"), "-o", path,
-                        f"-DF={F}"], check=True)
+        path = os.path.join(work, "gradient.so" if args.open else f"gradient_{F}.so")
+        subprocess.run([os.path.join(args.build, "bin", "tigac"), os.path.join(table.HERE, "gradient.tg"), "-o", path]
+                       + ([] if args.open else [f"-DF={F}"]), check=True)
         module = tiga.module(path)
         for case in args.cases:
             r = measure(args, tiga, module, g, a, case, F, rng)
