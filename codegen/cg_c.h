@@ -62,6 +62,7 @@ typedef struct cg_loop {
     cg_names names;
     int source_bits; /* 32, 64, CG_EITHER */
     bool shared; /* functions that another file mentions */
+    bool sizes; /* usual sizes are emitted apart; not in modules of many loops */
     cg_site *site; /* by id */
     const char **text; /* by id: the value as an operand */
     cg_place *place; /* by id, for var and partials */

@@ -175,7 +175,7 @@ static bool emit_function(const cg_loop *like, cg_loop *c, const base_str *body,
     const char *bits = c->source_bits == 64 ? "64" : c->source_bits == CG_EITHER && walks(c) ? "_any" : "32";
     cg_open(w, "%svoid %s_rows%s(const tiga_launch_args *%s, int64_t %s, int64_t %s)", c->shared ? "" : "static ",
             cg_symbol(c->m, c->f->name), bits, c->args, c->row_begin, c->row_end);
-    bool ok = c->source_bits != 32 || emit_sizes(like, c->f, c->source_bits, w);
+    bool ok = !c->sizes || emit_sizes(like, c->f, c->source_bits, w);
     emit_body(c, body, w);
     cg_close(w, "\n");
     return ok;
@@ -205,8 +205,10 @@ bool cg_emit_loop(const ir_module *m, ir_func *f, const cg_twin *twin, int sourc
         .m = m, .twin = twin, .arena = arena, .help = h, .vec = v, .err = err, .shared = source_bits & CG_SHARED};
     if ((source_bits & ~CG_SHARED) == CG_EITHER)
         return emit_rows(&like, f, CG_EITHER, true, w, facts);
+    like.sizes = true;
     if (!emit_rows(&like, f, 32, source_bits & 32, w, facts))
         return false;
+    like.sizes = !(source_bits & 32); /* of two functions in the one for graphs of less than 2^31 nodes */
     return !(source_bits & 64) || !facts->walks_edges || emit_rows(&like, f, 64, true, &w[1], facts);
 }
 
