@@ -65,7 +65,7 @@ static ir_id difference(ir_builder *b, ir_id x, ir_id y) {
 static void solve_one(equations *y, size_t i) {
     ir_builder *b = y->u.b;
     ir_id own = slope(y, i, i);
-    if (!y->r[i])
+    if (!y->r[i] || !own) /* no derivative goes through the state, so none through what is combined with it */
         return;
     give(y, i, own == y->one[i] ? y->r[i] : grad_op2(b, IR_DIV, y->r[i], own), SIZE_MAX);
 }
@@ -78,6 +78,8 @@ static void solve_two(equations *y, size_t i, size_t j) {
     if (!ri && !rj)
         return;
     ir_id det = difference(b, product(b, ii, jj), product(b, ij, ji));
+    if (!det)
+        return;
     ir_id mi = difference(b, product(b, ri, jj), product(b, rj, ji));
     ir_id mj = difference(b, product(b, ii, rj), product(b, ij, ri));
     if (mi)
