@@ -485,11 +485,18 @@ static grad_cut cut_family(grad *g, const grad_states *s, const grad_stages *st,
     return out;
 }
 
+static bool has_elements(const ir_type *t) {
+    for (uint32_t i = 0; i < t->rank; i++)
+        if (t->dim[i] == 0)
+            return false;
+    return true;
+}
+
 size_t grad_cuts_of(grad *g, const grad_states *s, const grad_stages *st, grad_cut **out) {
     size_t n = 0, cap = 0;
     *out = NULL;
     for (size_t i = 0; i < s->n; i++)
-        if (is_head(s, i))
+        if (is_head(s, i) && has_elements(state_type(s, i)))
             base_push(g->scratch, *out, n, cap, cut_family(g, s, st, state_type(s, i)));
     return n;
 }
