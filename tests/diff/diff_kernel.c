@@ -290,7 +290,8 @@ static ir_id tame_sum(gen *g, const ir_type *state, const tame_state *all, ir_id
     ir_id first_a = g->values[0], first_b = g->values[g->n / 2];
     ir_type t = type_of(g, first_a);
     ir_id sum = ir_emit_elementwise(&g->b, IR_ADD, (ir_id[]){a, b}, 2);
-    if (a == first_a || all[0].kind != TAME_SUM || !stretches_to(&t, state) || diff_chance(g->r, 40)) return sum;
+    bool fits = t.dtype == state->dtype && stretches_to(&t, state);
+    if (a == first_a || all[0].kind != TAME_SUM || !fits || diff_chance(g->r, 40)) return sum;
     ir_id both = ir_emit_elementwise(&g->b, IR_MUL, (ir_id[]){first_a, first_b}, 2);
     return ir_emit_elementwise(&g->b, IR_ADD, (ir_id[]){sum, both}, 2);
 }
@@ -307,7 +308,7 @@ static ir_id tame_next(gen *g, const ir_type *states, const tame_state *all, int
 /* A step that depends on the order of the edges, or on other states in ways that only gradients edge by edge follow. */
 static ir_id ordered_next(gen *g, const ir_type *states, int i, const ir_id *args, int n) {
     int j = (int)diff_below(g->r, n);
-    j = stretches_to(&states[j], &states[i]) ? j : i;
+    j = states[j].dtype == states[i].dtype && stretches_to(&states[j], &states[i]) ? j : i;
     ir_id a = args[i], b = args[n + i], c = args[diff_chance(g->r, 50) ? j : n + j];
     ir_id half = ir_emit_f(&g->b, ir_scalar(IR_F64), 0.5), two[] = {c, half};
     switch (diff_below(g->r, 6)) {
