@@ -13,8 +13,8 @@
  * edge, which a kernel makes by a fold over features.  What is cheap stays, and is computed again in the kernels that use it.
  * A copy goes in front; what then has no use goes away.
  *
- * Runs before `grad`, so that a gradient goes through fixed things once and not in every round, and after it, for what the
- * reverse loops compute again. */
+ * Runs after `grad`, for what the reverse loops compute again too; before it the sums of cotangents of what is kept would be
+ * carried through them, which takes more memory than it saves work. */
 #include "passes/pass_util.h"
 
 #include <string.h>

@@ -31,14 +31,13 @@ const pass_desc *pass_find(const char *name) {
     return e ? &e->desc : NULL;
 }
 
-#define OPTIMISE_GRAPH                                                                                                 \
-    "expand,invariants,grad,fold,cse,invariants,outline,split,fold,cse,dce,fuse,advance,cse,dce,share"
+#define OPTIMISE_GRAPH "expand,grad,fold,cse,invariants,outline,split,fold,cse,dce,fuse,advance,cse,dce,share"
 #define OPTIMISE_LOOPS "lower,fold,cse,merge,hoist,fold,cse,dce"
 
 const char *pass_default_pipeline(bool cuda, int opt_level) {
     if (opt_level <= 0)
-        return cuda ? "expand,invariants,grad,outline,lower,schedule_cuda,hierarchy"
-                    : "expand,invariants,grad,outline,lower,schedule_cpu,hierarchy";
+        return cuda ? "expand,grad,outline,lower,schedule_cuda,hierarchy"
+                    : "expand,grad,outline,lower,schedule_cpu,hierarchy";
     return cuda ? OPTIMISE_GRAPH "," OPTIMISE_LOOPS ",schedule_cuda,hierarchy"
                 : OPTIMISE_GRAPH "," OPTIMISE_LOOPS ",panels,turn,fission,in_place,schedule_cpu,hierarchy";
 }

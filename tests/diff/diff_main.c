@@ -81,7 +81,7 @@ static bool leave_out(batch *b, const char *message) {
 static bool expand(batch *b) {
     tigac_options o = tigac_defaults();
     o.file_name = "random.ir";
-    o.passes = "expand,invariants,grad";
+    o.passes = "expand,grad";
     o.emit = TIGAC_EMIT(TIGAC_GRAPH_IR);
     for (;;) {
         tigac_result *r = NULL;

@@ -83,7 +83,7 @@ Test(passes_pipeline, defaults) {
                 n++;
             }
             cr_expect_str_eq(names + strlen(names) - 9, "hierarchy");
-            cr_expect(level ? n > 10 : n == 7);
+            cr_expect(level ? n > 10 : n == 6);
             cr_expect_not_null(strstr(names, cuda ? "schedule_cuda" : "schedule_cpu"));
         }
 }
