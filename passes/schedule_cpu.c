@@ -124,7 +124,8 @@ static void look_for_sets(open_sums *s, const ir_func *f, const ir_region *r, bo
 static void set_sizes(ir_module *m, const ir_func *f, ir_op *rows) {
     open_sums s = {0};
     look_for_sets(&s, f, rows->region, false);
-    if (s.dim && !s.differ)
+    bool products = ir_find_attr(rows, IR_ATTR_BLOCK); /* they would be compiled as often, and gain nothing */
+    if (s.dim && !s.differ && !products)
         ir_set_int(m, rows, IR_ATTR_SIZES, s.dim);
 }
 
