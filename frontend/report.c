@@ -115,7 +115,7 @@ static bool same_letters(const char *a, const char *b) {
 static bool swapped(const char *a, const char *b) {
     while (*a && *a == *b)
         a++, b++;
-    return *a && a[1] && a[0] == b[1] && a[1] == b[0] && strcmp(a + 2, b + 2) == 0;
+    return *a && *b && a[0] == b[1] && a[1] == b[0] && strcmp(a + 2, b + 2) == 0;
 }
 
 static bool begins(const char *text, size_t n, const char *with, size_t m) {
