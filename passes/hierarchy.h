@@ -55,6 +55,7 @@ ir_id hier_instance(hier *h, ir_id bytes, const char *name);
 void hier_effect1(hier *h, ir_opcode code, ir_id a);
 void hier_acquire(hier *h, ir_id inst, bool write);
 void hier_copy(hier *h, ir_id from, ir_id to);
+bool hier_is_among(const ir_id *list, size_t n, ir_id id);
 ir_id hier_read_i64(hier *h, ir_id inst);
 ir_id hier_read_bool(hier *h, ir_id inst);
 ir_id hier_get(hier *h, ir_id tuple, size_t index);

@@ -79,22 +79,15 @@ bool hier_make_region(hier_plan *s, const ir_region *r) {
     return true;
 }
 
-static bool contains(const ir_id *list, size_t n, ir_id id) {
-    for (size_t i = 0; i < n; i++)
-        if (list[i] == id)
-            return true;
-    return false;
-}
-
 /* A free instance of the type: what a round has not passed on. */
 static ir_id take_free(hier_plan *s, ir_id id, const ir_id *taken, size_t n_taken, const ir_type *t) {
     const hier_carried *c = &s->carried[id];
     for (size_t i = 0; i < c->n; i++) {
         if (!ir_type_equal(carried_type(s, id, i), t))
             continue;
-        if (!contains(taken, n_taken, c->now[i]))
+        if (!hier_is_among(taken, n_taken, c->now[i]))
             return c->now[i];
-        if (c->spare[i] && !contains(taken, n_taken, c->other[i]))
+        if (c->spare[i] && !hier_is_among(taken, n_taken, c->other[i]))
             return c->other[i];
     }
     BASE_BUG("program '%s': no instance left for a carried value", s->p->name);

@@ -173,7 +173,7 @@ ir_id hier_get(hier *h, ir_id tuple, size_t index) {
     return id;
 }
 
-static bool is_among(const ir_id *list, size_t n, ir_id id) {
+bool hier_is_among(const ir_id *list, size_t n, ir_id id) {
     for (size_t k = 0; k < n; k++)
         if (list[k] == id)
             return true;
@@ -182,7 +182,7 @@ static bool is_among(const ir_id *list, size_t n, ir_id id) {
 
 /* Input i is pinned for reading: not the second time, and not where a result takes its place. */
 static bool is_read(const hier_launch *l, size_t i) {
-    return !is_among(l->in, i, l->in[i]) && !is_among(l->out, l->n_out, l->in[i]);
+    return !hier_is_among(l->in, i, l->in[i]) && !hier_is_among(l->out, l->n_out, l->in[i]);
 }
 
 static void emit_launch_op(hier *h, const hier_launch *l) {
