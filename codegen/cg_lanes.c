@@ -565,6 +565,39 @@ static void ahead_of_sixteen(cg_loop *c, ir_id id, const char *e) {
     cg_names_release(&c->names, mark);
 }
 
+static bool has_functions(const cg_loop *c, const ir_region *r, bool in_edges) {
+    for (size_t i = 0; i < r->n; ++i) {
+        const ir_op *op = ir_at(c->f, r->ops[i]);
+        if ((in_edges && ir_math_name(op->code, IR_F32)) ||
+            (op->region && has_functions(c, op->region, in_edges || op->code == IR_EDGES)))
+            return true;
+    }
+    return false;
+}
+
+static bool has_partials(const cg_loop *c, const ir_op *loop) {
+    for (size_t i = 0; i < loop->region->n; ++i)
+        if (place_of_sixteen(c, loop, loop->region->ops[i]))
+            return true;
+    return false;
+}
+
+/* Rows are often shorter than 16 edges: where these only compute functions and store, eight and four go by vectors too. */
+static void shorter_vectors(cg_loop *c, const ir_op *loop, const char *e, const char *last) {
+    if (loop->code != IR_EDGES || cg_region_arg(c, loop, 1) || has_partials(c, loop) ||
+        !has_functions(c, loop->region, true))
+        return;
+    for (int width = 8; width >= 4; width /= 2) {
+        cg_open(&c->w, "if (%s + %d <= %s)", e, width, last);
+        c->lanes = width;
+        c->lane_offset = -1;
+        body(c, loop);
+        c->lanes = 0;
+        cg_line(&c->w, "%s += %d;", e, width);
+        cg_close(&c->w, "");
+    }
+}
+
 void cg_sixteen(cg_loop *c, ir_id id) {
     const ir_op *loop = ir_at(c->f, id);
     bool edges = loop->code == IR_EDGES;
@@ -591,6 +624,7 @@ void cg_sixteen(cg_loop *c, ir_id id) {
     cg_close_vectors(c, e, last, 16, steps);
     partials_from_vectors(c, loop);
     cg_close(&c->w, "");
+    shorter_vectors(c, loop, e, last);
     const char *n = cg_name(&c->names, "n");
     cg_line(&c->w, "TIGA_SHORT_LOOP");
     cg_open(&c->w, "for (int64_t %s = 0; %s < %s; ++%s, ++%s)", n, e, last, e, n);
@@ -665,16 +699,6 @@ static void constant_tiles(cg_loop *c, const ir_op *op, int64_t n, int64_t width
 }
 
 /* Functions of mathematics, for each edge. */
-static bool has_functions(const cg_loop *c, const ir_region *r, bool in_edges) {
-    for (size_t i = 0; i < r->n; ++i) {
-        const ir_op *op = ir_at(c->f, r->ops[i]);
-        if ((in_edges && ir_math_name(op->code, IR_F32)) ||
-            (op->region && has_functions(c, op->region, in_edges || op->code == IR_EDGES)))
-            return true;
-    }
-    return false;
-}
-
 static void open_tiles(cg_loop *c, ir_id id, int64_t width) {
     const ir_op *op = ir_at(c->f, id);
     int64_t vector = vector_inside(c, op->region);
