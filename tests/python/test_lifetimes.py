@@ -169,7 +169,7 @@ print(len(said), *sorted(set(map(str, said))))
         self.assertEqual(self.check("""
     g = tg.Graph.from_coo([0, 0, 1, 2, 2], [0, 2, 1, 0, 1], 3)
     Last(lambda d: d.m.plain_sum(d.g, x=X, w=W), g=g, m=m)
-    Last(lambda d: list(d.o), o=g.offsets)
+    Last(lambda d: d.o.tolist(), o=g.offsets)
     del g"""), "80 [0, 2, 3, 5] [11.0, 8.0, 17.0]")
 
     def test_values_of_files(self):
@@ -178,8 +178,8 @@ print(len(said), *sorted(set(map(str, said))))
         path = folder() / "g.npz"
         tg.Graph.from_csr([0, 1, 3], [0, 1, 0]).save(path, [1.5, 2.5, 3.5])
     g = tg.Graph.open(path)
-    Last(lambda d: list(d.v), v=g.values)
-    Last(lambda d: list(d.g.values), g=g)
+    Last(lambda d: d.v.tolist(), v=g.values)
+    Last(lambda d: d.g.values.tolist(), g=g)
     del g"""), "80 [1.5, 2.5, 3.5]")
 
     def test_modules(self):
