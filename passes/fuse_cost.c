@@ -8,8 +8,6 @@
  *   - one kernel would have more arrays than a call should have. */
 #include "passes/fuse.h"
 
-#include <string.h>
-
 enum { OPEN = 64, WHOLE_BYTES = 512 }; /* elements assumed for an open dimension; as in lower */
 
 static int64_t bytes_of(const ir_type *t) {
@@ -20,12 +18,7 @@ static int64_t bytes_of(const ir_type *t) {
 }
 
 /* ---- work per edge ---- */
-static bool is_dear(const ir_op *op) {
-    ir_class cls = ir_op_describe(op->code)->cls;
-    return op->code == IR_DIV || op->code == IR_REM || op->code == IR_POW || op->code == IR_ATAN2 ||
-           op->code == IR_FOLD || ir_is_shape_op(op->code) ||
-           (cls == IR_CLASS_UNARY && !(ir_op_describe(op->code)->levels & IR_LEVEL_T)); /* exp, sqrt, ... */
-}
+static bool is_dear(const ir_op *op) { return pass_is_dear(op) || op->code == IR_FOLD || ir_is_shape_op(op->code); }
 
 /* More than a few additions for each row; what is uniform is computed once. */
 static bool is_much(const ir_func *k) {

@@ -25,8 +25,6 @@ static const ir_op *op_of(const ahead *s, ir_id v) { return ir_at(s->a->f, v); }
 
 static bool is_number(const ir_op *op) { return op->type.space == IR_EDGE && !op->type.rank; }
 
-static bool is_edge_field(const ir_op *op) { return op->code == IR_FIELD && !strcmp(ir_word(op, IR_ATTR_AT), "edge"); }
-
 static void look(ahead *s, ir_id v) {
     const ir_op *op = op_of(s, v);
     bool all = is_number(op) && !s->known[v] && ir_class_is_elementwise(ir_op_describe(op->code)->cls);
@@ -35,12 +33,12 @@ static void look(ahead *s, ir_id v) {
         all = all && s->made[op->args[i]];
         math = math || s->math[op->args[i]];
     }
-    s->made[v] = all || op->type.space != IR_EDGE || (is_edge_field(op) && is_number(op));
+    s->made[v] = all || op->type.space != IR_EDGE || (pass_reads_at(op, "edge") && is_number(op));
     s->math[v] = all && math;
 }
 
 static bool is_array(const ahead *s, ir_id v) {
-    return is_edge_field(op_of(s, v)) || (s->known[v] && op_of(s, v)->type.space == IR_EDGE);
+    return pass_reads_at(op_of(s, v), "edge") || (s->known[v] && op_of(s, v)->type.space == IR_EDGE);
 }
 
 /* The one operand that is of the edge, if a function is in it: the rest of the operation is of the row. */

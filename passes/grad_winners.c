@@ -8,7 +8,6 @@
 #include "passes/grad.h"
 
 #include <math.h>
-#include <string.h>
 
 enum { STATES = 3 }; /* best, which, edges so far */
 
@@ -118,17 +117,13 @@ bool grad_is_winners(const ir_func *f, ir_id v) {
 }
 
 /* ---- where ---- */
-static bool is_field(const ir_op *op, const char *at) {
-    return op->code == IR_FIELD && !strcmp(ir_word(op, IR_ATTR_AT), at);
-}
-
 static uint32_t uses(const ir_func *k, const ir_region *r, int64_t field) {
     uint32_t n = 0;
     for (size_t i = 0; i < r->n; i++) {
         const ir_op *op = ir_at(k, r->ops[i]);
         for (uint32_t a = 0; a < op->n_args; a++) {
             const ir_op *from = ir_at(k, op->args[a]);
-            n += is_field(from, "src") && ir_int(from, IR_ATTR_FIELD, 0) == field;
+            n += pass_reads_at(from, "src") && ir_int(from, IR_ATTR_FIELD, 0) == field;
         }
         n += op->region ? uses(k, op->region, field) : 0;
     }
@@ -145,7 +140,7 @@ static bool has_axes(const ir_type *t) {
 bool grad_has_winners(const ir_func *k, const ir_func *adjoint, ir_id reduce, ir_id ct) {
     const ir_op *op = ir_at(k, reduce), *v = ir_at(k, op->args[0]), *c = ir_at(adjoint, with_edges(adjoint, ct));
     bool real = op->type.dtype == IR_F32 || op->type.dtype == IR_F64;
-    return real && has_axes(&op->type) && is_field(v, "src") && is_field(c, "dst") &&
+    return real && has_axes(&op->type) && pass_reads_at(v, "src") && pass_reads_at(c, "dst") &&
            ir_shape_equal(&v->type, &op->type) && ir_shape_equal(&c->type, &op->type) &&
            c->type.dtype == op->type.dtype && uses(k, &k->body, ir_int(v, IR_ATTR_FIELD, 0)) == 1;
 }

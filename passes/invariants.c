@@ -17,8 +17,6 @@
  * carried through them, which takes more memory than it saves work. */
 #include "passes/pass_util.h"
 
-#include <string.h>
-
 typedef enum weight { CHEAP, DEAR, HEAVY } weight;
 
 typedef struct fact { /* of an operation; those in the region of the loop at hand are of use */
@@ -60,12 +58,6 @@ static bool goes_over_edges(const ir_func *k) {
     return false;
 }
 
-static bool is_function(const ir_op *op) {
-    return op->code == IR_DIV || op->code == IR_REM || op->code == IR_POW || op->code == IR_ATAN2 ||
-           op->code == IR_HYPOT ||
-           (ir_op_describe(op->code)->cls == IR_CLASS_UNARY && !(ir_op_describe(op->code)->levels & IR_LEVEL_T));
-}
-
 /* A number for each edge, made of rows of features: a walk that made it on the way would gather all of them. */
 static bool folds_at_edges(const invariants *s, ir_id id) {
     const ir_op *op = ir_at(s->f, id), *call = op->code == IR_GET ? ir_at(s->f, op->args[0]) : op;
@@ -86,7 +78,7 @@ static weight weight_of(const invariants *s, const ir_op *op) {
     }
     if (op->code == IR_FOLD || op->code == IR_MATMUL || op->code == IR_CUMSUM || op->code == IR_TOTAL)
         return HEAVY;
-    return op->type.rank && is_function(op) ? DEAR : CHEAP;
+    return op->type.rank && pass_is_dear(op) ? DEAR : CHEAP;
 }
 
 /* ---- sizes ------------------------------------------------------------------------------------------------------- */

@@ -4,8 +4,7 @@
  *   back      the loop function says which of its parameters are what, when its kernel is still the formula of ir_winners and
  *             nothing else: what emits C may then go through the rows of the graph instead.  Its body says the same. */
 #include "passes/lower.h"
-
-#include <string.h>
+#include "passes/pass_util.h"
 
 /* ---- forward ---- */
 static bool keeps_best(const ir_func *k, const ir_op *combine, const ir_op *best) {
@@ -90,7 +89,7 @@ static bool is_number(const ir_func *k, ir_id id, double x) {
 
 static bool is_field(const ir_func *k, ir_id id, const char *at, uint32_t *out) {
     const ir_op *op = strip(k, id);
-    if (op->code != IR_FIELD || strcmp(ir_word(op, IR_ATTR_AT), at) != 0)
+    if (!pass_reads_at(op, at))
         return false;
     *out = (uint32_t)ir_int(op, IR_ATTR_FIELD, 0);
     return true;

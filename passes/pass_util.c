@@ -110,6 +110,16 @@ bool pass_says_dim(const ir_op *op, ir_attr_key *key) {
     return op->code == IR_SLICE || op->code == IR_DIMSIZE;
 }
 
+bool pass_is_dear(const ir_op *op) {
+    return op->code == IR_DIV || op->code == IR_REM || op->code == IR_POW || op->code == IR_ATAN2 ||
+           op->code == IR_HYPOT ||
+           (ir_op_describe(op->code)->cls == IR_CLASS_UNARY && !(ir_op_describe(op->code)->levels & IR_LEVEL_T));
+}
+
+bool pass_reads_at(const ir_op *op, const char *at) {
+    return op->code == IR_FIELD && !strcmp(ir_word(op, IR_ATTR_AT), at);
+}
+
 static bool is_open_row(const ir_type *t) { return t->rank == 1 && ir_dim_is_sym(t->dim[0]); }
 
 bool pass_walks_whole(const ir_func *f, const ir_op *op) {

@@ -37,6 +37,9 @@ bool pass_has_level(const ir_module *m, ir_level level);
 ir_type pass_type_drop_lead(const ir_type *t); /* the feature axes of a tensor of a program */
 /* Does the operation say a dimension?  Where it is copied into another function that has to change. */
 bool pass_says_dim(const ir_op *op, ir_attr_key *key);
+bool pass_is_dear(
+    const ir_op *op); /* division, remainder, functions of one and two values: more than an addition or so */
+bool pass_reads_at(const ir_op *op, const char *at); /* a field, read at this end: src dst edge param */
 /* Has the reduction a state of an open row of features and of numbers that take a function of mathematics, as a softmax has?
  * CPUs walk once for all of them: each tile of the features would compute the numbers again. */
 bool pass_walks_whole(const ir_func *f, const ir_op *op);
